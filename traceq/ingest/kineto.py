@@ -1,0 +1,225 @@
+"""Reading a Chrome trace of torch.profiler (Kineto) into the table `stage.events`, exactly and in bounded memory.
+
+Pieces of whole events go through Arrow into DuckDB's JSON reader with declared types: numbers are read from their text
+(DECIMAL(20,3) for µs, so ns are exact), a value of the wrong type is NULL, a piece that does not parse leaves no row and
+is then read event by event. kineto.sql says what each event becomes.
+"""
+
+from __future__ import annotations
+
+import array
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import nanoarrow as na
+from nanoarrow.c_array_stream import CArrayStream
+
+from traceq.errors import Status, TraceqError
+from traceq.ingest.cut import LIMIT_BYTES, PIECE_BYTES, Cutter, Piece, Salvage
+from traceq.ingest.source import Source
+
+SQL = Path(__file__).with_name("kineto.sql")
+BATCH_PIECES = 32
+ROW = na.struct({"pos": na.int64(), "j": na.string()})
+SHAPE = json.dumps(
+    [
+        {"ph": "VARCHAR", "cat": "VARCHAR", "name": "VARCHAR", "pid": "VARCHAR", "tid": "VARCHAR"}
+        | {"ts": "DECIMAL(20,3)", "dur": "DECIMAL(20,3)", "args": "JSON"}
+    ]
+)
+CREATE = """
+CREATE OR REPLACE TABLE stage.events (
+    pos BIGINT, ph VARCHAR, cat VARCHAR, name VARCHAR, pid VARCHAR, tid VARCHAR, ts_ns BIGINT, dur_ns BIGINT, args VARCHAR)
+"""
+LOAD = f"""
+INSERT INTO stage.events
+SELECT pos, e.ph, e.cat, e.name, e.pid, e.tid, TRY_CAST(e.ts * 1000 AS BIGINT), TRY_CAST(e.dur * 1000 AS BIGINT), e.args
+FROM (SELECT pos, unnest(TRY(from_json(j, '{SHAPE}'))) AS e FROM batch)
+"""
+LISTED_DEVICES = """
+CREATE OR REPLACE TABLE stage.listed_devices (
+    device BIGINT, name VARCHAR, uuid VARCHAR, sm_count BIGINT, memory_bytes BIGINT, compute_capability VARCHAR)
+"""
+PRIVATE = re.compile(r"host|user|environ|^env|path|^(tw|mast)_|^trace_?name$|cluster|^job|token|secret|command|argv", re.I)
+LOG_LEVELS = {"INFO", "WARNING", "ERROR", "VERBOSE", "STAGE"}
+
+
+@dataclass
+class Reading:
+    """What reading one file found besides the rows in `stage.events`.
+
+    `lost` has the positions of stretches that are no event, `cut` the reason why the list does not end (None: it does),
+    `metadata` the top-level keys without events, logs and what names a person or a machine.
+    """
+
+    lost: list[int] = field(default_factory=list)
+    repaired: int = 0
+    cut: str | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def read(con: duckdb.DuckDBPyConnection, source: Source, piece_bytes: int = PIECE_BYTES) -> Reading:
+    """Fill `stage.events` from `source`. Raises TraceqError (input) for what is no trace or more than one."""
+    con.execute(CREATE)
+    cutter = Cutter(source, source.name, piece_bytes)
+    loader = _Loader(con, source.name)
+    batch: list[Piece] = []
+    for piece in cutter:
+        batch.append(piece)
+        if len(batch) == BATCH_PIECES:
+            loader.load(batch)
+            batch.clear()
+    loader.load(batch)
+    return loader.finish(cutter.head, source.cut)
+
+
+def sort(con: duckdb.DuckDBPyConnection, reading: Reading, step_range: str | None) -> None:
+    """Turn `stage.events` into the base tables and the staged ones that the derivation reads (kineto.sql)."""
+    con.execute("CREATE OR REPLACE TABLE stage.options AS SELECT ?::VARCHAR AS step_range", [step_range])
+    con.execute(LISTED_DEVICES)
+    if devices := _listed_devices(reading.metadata):
+        con.executemany("INSERT INTO stage.listed_devices VALUES (?, ?, NULL, ?, ?, ?)", devices)
+    con.execute(SQL.read_text("utf-8"))
+    if reading.lost:
+        con.execute("INSERT INTO event_counts VALUES (1, NULL, NULL, NULL, 0, 0, ?, 'unreadable text')", [len(reading.lost)])
+
+
+def _listed_devices(metadata: dict[str, Any]) -> list[tuple[int, str | None, int | None, int | None, str | None]]:
+    """The rows of `deviceProperties` that have an id; torch 2.13's own exporter leaves numSms out."""
+    listed = metadata.get("deviceProperties")
+    rows = {}
+    for d in listed if isinstance(listed, list) else []:
+        if isinstance(d, dict) and isinstance(d.get("id"), int):
+            capability = f"{d['computeMajor']}.{d.get('computeMinor', 0)}" if "computeMajor" in d else None
+            rows[d["id"]] = (d["id"], d.get("name"), d.get("numSms"), d.get("totalGlobalMem"), capability)
+    return list(rows.values())
+
+
+class _Loader:
+    """Loads batches of pieces and reads those that did not parse; a run of broken pieces may span batches."""
+
+    def __init__(self, con: duckdb.DuckDBPyConnection, name: str) -> None:
+        self.con = con
+        self.name = name
+        self.reading = Reading()
+        self.salvage = Salvage()
+        self.broken: Piece | None = None
+        self.tail = bytearray()
+
+    def load(self, batch: Sequence[Piece]) -> None:
+        whole = [p for p in batch if not p.last]
+        parsed = self._insert([(p.at, b"[" + _utf8(p.text) + b"]") for p in whole])
+        for piece in batch:
+            is_broken = piece.last or piece.at not in parsed
+            if self.broken:
+                self._read_broken(self.broken, joins_next=is_broken)
+            self.broken = piece if is_broken else None
+            if not is_broken and self.salvage.tail is not None:
+                raise self._second_document(piece.at)
+
+    def finish(self, head: bytes, cut: str | None) -> Reading:
+        if self.broken:
+            self._read_broken(self.broken, joins_next=False)
+        reading, tail = self.reading, self.salvage.tail
+        reading.lost, reading.repaired = self.salvage.lost, self.salvage.repaired
+        is_bare = not head.strip()
+        if tail is None and (cut or reading.lost or not is_bare):
+            reading.cut = cut or "the list of events never ends"
+        self._read_metadata(head.decode("utf-8", "replace"), (tail or "") + self.tail.decode("utf-8", "replace"))
+        return reading
+
+    def _read_broken(self, piece: Piece, joins_next: bool) -> None:
+        if self.salvage.tail is not None:
+            if len(self.tail) > LIMIT_BYTES:
+                raise self._second_document(piece.at)
+            self.tail += piece.joint + piece.text
+            return
+        self.salvage.read(piece, joins_next)
+        events, self.salvage.events = self.salvage.events, []
+        if not events or self._insert([(piece.at, _join(events))]):
+            return
+        ones = [(piece.at + n, _join([event])) for n, event in enumerate(events)]
+        parsed = self._insert(ones)
+        self.salvage.lost += [at for at, _ in ones if at not in parsed]
+
+    def _insert(self, rows: Sequence[tuple[int, bytes]]) -> set[int]:
+        """Positions of the rows that parsed."""
+        if not rows:
+            return set()
+        self.con.register("batch", _Batch(rows))
+        self.con.execute(LOAD)
+        self.con.unregister("batch")
+        found = self.con.execute(
+            "SELECT DISTINCT pos FROM stage.events WHERE pos BETWEEN ? AND ?",
+            [min(at for at, _ in rows), max(at for at, _ in rows)],
+        )
+        return {pos for (pos,) in found.fetchall()}
+
+    def _second_document(self, at: int) -> TraceqError:
+        return TraceqError(
+            f"{self.name}: more than one document in the file: another begins near byte {at:,}",
+            "several processes probably wrote to one path; record each rank to a file of its own",
+            Status.INPUT,
+        )
+
+    def _read_metadata(self, head: str, tail: str) -> None:
+        if not head.strip():
+            if tail.strip():
+                raise self._second_document(len(tail))
+            return
+        text = f"{head}{'' if head.rstrip().endswith(('{', ',')) else ','}\"traceEvents\": []{tail or '}'}"
+        try:
+            found, end = json.JSONDecoder(strict=False).raw_decode(text.strip())
+        except (ValueError, RecursionError):
+            if not self.reading.cut:
+                self.reading.notes.append("the file's own metadata (deviceProperties, distributedInfo, …) is unreadable")
+            return
+        if (rest := text.strip()[end:].strip()) and not set(rest) <= {"}"}:
+            raise self._second_document(end)
+        self.reading.metadata = {k: v for k, v in found.items() if not (k == "traceEvents" or _is_private(k))}
+
+
+def _is_private(key: str) -> bool:
+    """Whether a top-level key holds log lines or may name a person, a machine or a path."""
+    return key in LOG_LEVELS or PRIVATE.search(key) is not None
+
+
+def _utf8(text: bytes) -> bytes:
+    """`text` itself when it is UTF-8 (Arrow strings must be), else with U+FFFD in place of what is not."""
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return text.decode("utf-8", "replace").encode()
+    return text
+
+
+def _join(events: Iterable[str]) -> bytes:
+    return f"[{','.join(events)}]".encode("utf-8", "replace")
+
+
+class _Batch:
+    """Rows (position, JSON text) as an Arrow stream of one array a row, so that DuckDB's threads share them out."""
+
+    def __init__(self, rows: Sequence[tuple[int, bytes]]) -> None:
+        self.arrays = [
+            na.c_array_from_buffers(
+                ROW,
+                1,
+                [None],
+                children=[
+                    na.c_array_from_buffers(na.int64(), 1, [None, array.array("q", [at])]),
+                    na.c_array_from_buffers(na.string(), 1, [None, array.array("i", [0, len(text)]), text]),
+                ],
+            )
+            for at, text in rows
+        ]
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        stream = CArrayStream.from_c_arrays(self.arrays, self.arrays[0].schema, validate=False)
+        return stream.__arrow_c_stream__(requested_schema=requested_schema)

@@ -1,0 +1,263 @@
+"""From paths to a published store: find the files, read and derive each in a scratch file, publish all at once."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from traceq.errors import Status, TraceqError
+from traceq.ingest import kineto
+from traceq.ingest.source import Progress, Source, digest
+from traceq.store import files, publish
+from traceq.store.build import derive
+
+TRACE_NAME = re.compile(r"\.json(\.gz|\.zst|\.zstd)?$", re.I)
+SUFFIXES = re.compile(r"(\.pt)?(\.trace)?(\.json)?(\.gz|\.zst|\.zstd)?$", re.I)
+MEMORY_LIMIT = "300MB"
+EPOCH_NS = 10**18  # 2001: a time at or above it, without a base, counts from 1970
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a user may say about the files of one command."""
+
+    label: str | None = None
+    step_ns: int | None = None
+    step_range: str | None = None
+    strict: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one path: `ingested`, `known` (the store held it already) or `failed`."""
+
+    path: str
+    result: str
+    run: str | None = None
+    size_bytes: int = 0
+    events: int = 0
+    kept: int = 0
+    skipped: int = 0
+    lost: int = 0
+    read_s: float = 0.0
+    derive_s: float = 0.0
+    notes: list[str] = field(default_factory=list)
+    error: TraceqError | None = None
+
+
+Report = Callable[[str], Progress | None]
+
+
+def ingest(
+    paths: Sequence[str], store: Path, options: Options, report: Report = lambda _: None
+) -> tuple[list[Outcome], float]:
+    """Read `paths` into `store`; a file that fails costs only itself. Returns the outcomes and the seconds of publishing.
+
+    Nothing is published unless a file brought something new. `report` gives a progress callback for each file.
+    """
+    found = expand(paths)
+    with files.scratch_folder(store) as folder:
+        known, sizes = _known(store)
+        outcomes = []
+        for number, path in enumerate(found):
+            outcome = _one(path, folder / f"{number}.duckdb", known, sizes, options, report(path))
+            outcomes.append(outcome)
+        started = time.monotonic()
+        outcomes = _publish(store, folder, outcomes, options)
+        return outcomes, time.monotonic() - started
+
+
+def expand(paths: Sequence[str]) -> list[str]:
+    """Files for paths, folders (their traces, also in folders inside), globs and `-`. Raises TraceqError (input)."""
+    found: list[str] = []
+    for path in paths:
+        if path != "-" and Path(path).is_dir():
+            inside = sorted(str(p) for p in Path(path).rglob("*") if p.is_file() and TRACE_NAME.search(p.name))
+            if not inside:
+                raise TraceqError(f"{path}: no .json, .json.gz or .json.zst file in this folder", status=Status.INPUT)
+            found += inside
+        elif path == "-" or Path(path).exists() or not (matches := sorted(glob.glob(path, recursive=True))):
+            found.append(path)
+        else:
+            found += [m for m in matches if Path(m).is_file()]
+    return list(dict.fromkeys(found))
+
+
+def default_label(path: str, rank_of: tuple[int, int] | None = None) -> str:
+    """The run a file belongs to when the user does not say: its folder for one of several ranks, else its own name."""
+    if path == "-":
+        return "stdin"
+    full = Path(path).resolve()
+    if rank_of and rank_of[1] > 1 and full.parent.name:
+        return full.parent.name
+    return SUFFIXES.sub("", full.name) or full.name
+
+
+def _known(store: Path) -> tuple[dict[str, publish.Known], set[int]]:
+    if not store.exists():
+        return {}, set()
+    with contextlib.closing(files.open_store(store)) as con:
+        return publish.known_traces(con), publish.known_sizes(con)
+
+
+def _one(
+    path: str, scratch: Path, known: dict[str, publish.Known], sizes: set[int], options: Options, progress: Progress | None
+) -> Outcome:
+    try:
+        if path != "-" and Path(path).is_file() and Path(path).stat().st_size in sizes and (old := known.get(digest(path))):
+            return Outcome(path, "known", run=old.run)
+        return _read(path, scratch, options, progress)
+    except TraceqError as error:
+        return Outcome(path, "failed", error=error)
+    except duckdb.OutOfMemoryException as error:
+        what = str(error).splitlines()[0]
+        return Outcome(path, "failed", error=TraceqError(f"{path}: out of memory or disk: {what}", status=Status.INPUT))
+
+
+def _read(path: str, scratch: Path, options: Options, progress: Progress | None) -> Outcome:
+    with _scratch(scratch) as con, Source(path, progress) as source:
+        started = time.monotonic()
+        reading = kineto.read(con, source)
+        if options.strict and (reading.cut or reading.lost):
+            raise TraceqError(
+                f"{source.name}: {_damage(reading, _count(con))}", "leave --strict out to keep the whole events", Status.INPUT
+            )
+        kineto.sort(con, reading, options.step_range)
+        read = time.monotonic()
+        derive(con)
+        _check_steps(con, source.name, options.step_range)
+        counts = _counts(con)
+        notes = _notes(reading, counts)
+        publish.write_trace(con, _trace(con, source, reading, notes), options.step_ns)
+        con.execute("CHECKPOINT")
+        rank_of = _rank_of(reading)
+    return Outcome(
+        path, "ingested", options.label or default_label(path, rank_of), source.raw_bytes, **counts,
+        read_s=read - started, derive_s=time.monotonic() - read, notes=notes,
+    )  # fmt: skip
+
+
+@contextlib.contextmanager
+def _scratch(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    con = files.scratch_store(path, MEMORY_LIMIT)
+    try:
+        yield con
+        con.execute("DETACH stage")
+    finally:
+        con.close()
+        path.with_suffix(".stage").unlink(missing_ok=True)
+        shutil.rmtree(path.with_suffix(".spill"), ignore_errors=True)
+
+
+def _publish(store: Path, folder: Path, outcomes: list[Outcome], options: Options) -> list[Outcome]:
+    has_new = any(o.result == "ingested" for o in outcomes)
+    if not has_new and not (options.step_ns and any(o.result == "known" for o in outcomes)):
+        return outcomes
+    published = []
+    with files.publishing(store) as con:
+        for number, outcome in enumerate(outcomes):
+            if outcome.result == "ingested":
+                outcome = _add(con, folder / f"{number}.duckdb", outcome)
+            if outcome.result == "known" and outcome.run and options.step_ns:
+                publish.set_step(con, outcome.run, options.step_ns)
+            published.append(outcome)
+    return published
+
+
+def _add(con: duckdb.DuckDBPyConnection, scratch: Path, outcome: Outcome) -> Outcome:
+    """Add one trace, unless a file with the same content came in meanwhile."""
+    with contextlib.closing(duckdb.connect(scratch, read_only=True)) as trace:
+        (sha256, rank) = trace.execute("SELECT sha256, rank FROM traces").fetchall()[0]
+    if old := publish.known_traces(con).get(sha256):
+        return replace(outcome, result="known", run=old.run)
+    wanted = outcome.run or "run"
+    label = publish.add_trace(con, scratch, wanted)
+    if label == wanted:
+        return outcome
+    note = f"the run {wanted!r} already holds {'a trace' if rank is None else f'rank {rank}'} ({_paths(con, wanted)}); "
+    return replace(outcome, run=label, notes=[*outcome.notes, f"{note}this file became the run {label!r}"])
+
+
+def _paths(con: duckdb.DuckDBPyConnection, label: str) -> str:
+    found = con.execute("SELECT t.path FROM traces AS t JOIN runs AS r USING (run_id) WHERE r.label = ? ORDER BY ALL", [label])
+    return ", ".join(Path(path).name for (path,) in found.fetchall())
+
+
+def _trace(
+    con: duckdb.DuckDBPyConnection, source: Source, reading: kineto.Reading, notes: list[str]
+) -> dict[str, object]:
+    rank_of = _rank_of(reading)
+    return {
+        "rank": rank_of[0] if rank_of else None,
+        "world_size": rank_of[1] if rank_of else None,
+        "path": "-" if source.name == "standard input" else source.name,
+        "format": "kineto",
+        "sha256": source.sha256(),
+        "size_bytes": source.raw_bytes,
+        "origin_ns": _origin_ns(con, reading.metadata),
+        "status": "salvaged" if reading.cut or reading.lost else "complete",
+        "warnings": notes,
+        "metadata": reading.metadata,
+    }
+
+
+def _origin_ns(con: duckdb.DuckDBPyConnection, metadata: dict[str, Any]) -> int | None:
+    """Epoch ns of the trace's zero: Kineto's base where it has one (2024 on), else the time itself if it is one."""
+    ((first,),) = con.execute("SELECT ns FROM stage.origin").fetchall()
+    base = metadata.get("baseTimeNanoseconds")
+    if isinstance(base, int) and not isinstance(base, bool):
+        return base + int(first) if base + int(first) < 2**63 else None
+    return int(first) if first >= EPOCH_NS else None
+
+
+def _rank_of(reading: kineto.Reading) -> tuple[int, int] | None:
+    info = reading.metadata.get("distributedInfo")
+    rank, size = (info.get("rank"), info.get("world_size")) if isinstance(info, dict) else (None, None)
+    return (rank, size if isinstance(size, int) else rank + 1) if isinstance(rank, int) and rank >= 0 else None
+
+
+def _counts(con: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    found = con.execute("SELECT sum(kept + skipped + lost), sum(kept), sum(skipped), sum(lost) FROM event_counts").fetchall()
+    return dict(zip(("events", "kept", "skipped", "lost"), (int(n or 0) for n in found[0]), strict=True))
+
+
+def _count(con: duckdb.DuckDBPyConnection) -> int:
+    ((count,),) = con.execute("SELECT count(*) FROM stage.events").fetchall()
+    return int(count)
+
+
+def _notes(reading: kineto.Reading, counts: dict[str, int]) -> list[str]:
+    notes = list(reading.notes)
+    if reading.cut or reading.lost:
+        notes.append(_damage(reading, counts["events"] - len(reading.lost)))
+    if reading.repaired:
+        notes.append(f"{reading.repaired:,} strings or numbers that are no valid JSON were repaired")
+    if not counts["events"]:
+        notes.append("there are no events in it")
+    return notes
+
+
+def _damage(reading: kineto.Reading, kept: int) -> str:
+    places = ", ".join(f"{at:,}" for at in reading.lost[:5]) + (", …" if len(reading.lost) > 5 else "")
+    lost = f"{len(reading.lost):,} unreadable event{'s' if len(reading.lost) != 1 else ''} dropped near byte {places}"
+    what = f"truncated: {reading.cut}; " if reading.cut else ""
+    return f"{what}{kept:,} whole events kept{f', {lost}' if reading.lost else ''}"
+
+
+def _check_steps(con: duckdb.DuckDBPyConnection, name: str, step_range: str | None) -> None:
+    if step_range is None or con.execute("SELECT count(*) FROM steps").fetchall() != [(0,)]:
+        return
+    found = con.execute(
+        "SELECT name FROM ranges WHERE dur_ns IS NOT NULL AND kind <> 'window' GROUP BY name ORDER BY count(*) DESC, name LIMIT 5"
+    )
+    names = ", ".join(repr(n) for (n,) in found.fetchall()) or "none"
+    raise TraceqError(f"{name}: no range matches --step-range {step_range!r}", f"its ranges are: {names}", Status.INPUT)

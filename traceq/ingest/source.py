@@ -1,0 +1,141 @@
+"""The bytes of an input file, decompressed by what they are and not by what the file is called."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import stat
+import sys
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from isal import igzip, isal_zlib
+
+from traceq.errors import Status, TraceqError
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+READ_BYTES = 1 << 18
+GZIP = b"\x1f\x8b"
+ZSTD = b"\x28\xb5\x2f\xfd"
+NOT_TRACES = (
+    (b"SQLite format 3\0", "an SQLite database", "this version reads torch.profiler traces only, not nsys exports yet"),
+    (b"PK\x03\x04", "a ZIP archive", "unpack it and ingest the files inside"),
+    (b"\xfd7zXZ\0", "an xz file", "unpack it first: xz -dk FILE"),
+    (b"BZh", "a bzip2 file", "unpack it first: bunzip2 -k FILE"),
+    (b"PAR1", "a Parquet file", "traceq ingest reads torch.profiler Chrome traces (JSON, also .gz and .zst)"),
+    (b"\xff\xfe", "UTF-16 text", "convert it first: iconv -f UTF-16 -t UTF-8 FILE"),
+    (b"\xfe\xff", "UTF-16 text", "convert it first: iconv -f UTF-16 -t UTF-8 FILE"),
+)
+Progress = Callable[[int, int | None], None]
+DAMAGED = (igzip.BadGzipFile, isal_zlib.error, zstd.ZstdError)
+
+
+class Readable(Protocol):
+    """What the cutter of traces needs: up to `size` bytes at a time, empty only at the end."""
+
+    def read(self, size: int) -> bytes: ...
+
+
+class Source:
+    """A stream of decompressed bytes that hashes and counts the raw ones as they pass.
+
+    `cut` says why the data ended early (None while it has not): a gzip or zstd stream that stops in the middle is the
+    end of the input, not an error. gzip with any number of members (RFC 1952) and zstd with any number of frames
+    (RFC 8878) are told by their first bytes. Raises TraceqError (input) for what cannot be opened, is empty, or is
+    known to be something else.
+    """
+
+    def __init__(self, path: str, progress: Progress | None = None) -> None:
+        self.name = "standard input" if path == "-" else path
+        self.cut: str | None = None
+        self._raw = _Hashing(path, self.name, progress)
+        buffered = io.BufferedReader(self._raw, READ_BYTES)
+        head = buffered.peek(16)
+        self._stream: Any = buffered
+        if not head:
+            raise TraceqError(f"{self.name}: the file is empty", "was the recording finished?", Status.INPUT)
+        if head.startswith(GZIP):
+            self._stream = igzip.IGzipFile(fileobj=buffered)
+        elif head.startswith(ZSTD):
+            self._stream = zstd.ZstdFile(buffered)
+        for magic, what, hint in NOT_TRACES:
+            if head.startswith(magic):
+                raise TraceqError(f"{self.name}: not a trace but {what}", hint, Status.INPUT)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._raw.close()
+
+    @property
+    def raw_bytes(self) -> int:
+        """Bytes of the file itself read so far."""
+        return self._raw.count
+
+    def read(self, size: int) -> bytes:
+        """Up to `size` decompressed bytes, empty only at the end; short reads so that damage costs no good bytes."""
+        if self.cut:
+            return b""
+        try:
+            return bytes(self._stream.read1(size))
+        except EOFError:
+            self.cut = "the compressed data stops in the middle"
+        except DAMAGED as error:
+            self.cut = f"the compressed data is damaged ({error})"
+        except OSError as error:
+            raise TraceqError(f"{self.name}: {error.strerror or error}", status=Status.INPUT) from error
+        return b""
+
+    def sha256(self) -> str:
+        """The digest of the whole raw file; what was not read yet is read now."""
+        while self._raw.read(READ_BYTES):
+            pass
+        return self._raw.sha.hexdigest()
+
+
+class _Hashing(io.RawIOBase):
+    """The file as it lies on disk (or standard input), hashed on the way."""
+
+    def __init__(self, path: str, name: str, progress: Progress | None) -> None:
+        self.sha = hashlib.sha256()
+        self.count = 0
+        self._progress = progress
+        try:
+            self._file = os.fdopen(os.dup(0), "rb", 0) if path == "-" else io.FileIO(path)
+            info = os.fstat(self._file.fileno())
+        except OSError as error:
+            raise TraceqError(f"{name}: {error.strerror or error}", _where(path), Status.INPUT) from error
+        self._total = info.st_size if stat.S_ISREG(info.st_mode) else None
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count = self._file.readinto(buffer) or 0
+        self.sha.update(memoryview(buffer)[:count])
+        self.count += count
+        if self._progress:
+            self._progress(self.count, self._total)
+        return count
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+        super().close()
+
+
+def _where(path: str) -> str | None:
+    return None if path == "-" else "traceq ingest PATH… takes files, folders, globs, or - for standard input"
+
+
+def digest(path: str) -> str:
+    """The sha256 of a file as it lies on disk."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,46 @@
+"""Creating the tables of a store, and deriving what is expensive or subtle once, by SQL files run in order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+
+from traceq import __version__
+
+HERE = Path(__file__).parent
+SCHEMA_VERSION = 1
+STORE_TABLES = ("meta", "rules", "runs", "traces")
+CONFIG = {
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "python_enable_replacements": False,
+}
+READ_RULES = """
+INSERT INTO rules SELECT * FROM read_csv(?, header = true, quote = '"', escape = '"', delim = ',', columns = {
+    'priority': 'BIGINT', 'pattern': 'VARCHAR', 'category': 'VARCHAR', 'origin': 'VARCHAR', 'decisive': 'BOOLEAN', 'note': 'VARCHAR'
+}) ORDER BY priority
+"""
+
+
+def create(con: duckdb.DuckDBPyConnection) -> None:
+    """Make an empty store of the current schema in the database that `con` is open on."""
+    for name in ("schema.sql", "views.sql", "comments.sql"):
+        con.execute((HERE / name).read_text("utf-8"))
+    con.execute(READ_RULES, [str(HERE / "rules.csv")])
+    versions = {"schema_version": str(SCHEMA_VERSION), "traceq_version": __version__, "duckdb_version": duckdb.__version__}
+    con.executemany("INSERT INTO meta VALUES (?, ?)", list(versions.items()))
+
+
+def derive(con: duckdb.DuckDBPyConnection) -> None:
+    """Fill the derived tables of the one trace in `con` from the tables of its `stage` database."""
+    for path in sorted((HERE / "derive").glob("*.sql")):
+        con.execute(path.read_text("utf-8"))
+
+
+def trace_tables(con: duckdb.DuckDBPyConnection) -> list[str]:
+    """The tables whose rows belong to one trace."""
+    found = con.execute(
+        "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database() AND schema_name = 'main' ORDER BY ALL"
+    )
+    return [name for (name,) in found.fetchall() if name not in STORE_TABLES]

@@ -1,0 +1,39 @@
+-- The steps of a trace, and the host rows (ops, ranges, calls) with the step in which each starts.
+-- Reads stage.ops, stage.ranges, stage.calls, stage.options; fills ops, ranges, stage.callers, stage.step_ranges, stage.call_steps.
+
+-- A step is a range called ProfilerStep#N, or what the user names by a glob. When all API calls come from one process,
+-- its steps are everyone's (`key` is empty then): a thread that launches may belong to a process without marks.
+CREATE OR REPLACE TABLE stage.callers AS SELECT count(DISTINCT pid) = 1 AS is_one, min(pid) AS pid FROM stage.calls;
+
+CREATE OR REPLACE TABLE stage.step_ranges AS
+WITH found AS (
+    SELECT DISTINCT r.name, r.pid, r.start_ns, r.dur_ns, o.step_range IS NULL AS is_numbered
+    FROM stage.ranges AS r, stage.options AS o
+    WHERE
+        r.dur_ns IS NOT NULL
+        AND CASE WHEN o.step_range IS NULL THEN r.kind = 'step' ELSE r.kind <> 'window' AND r.name GLOB o.step_range END
+)
+SELECT
+    CASE
+        WHEN f.is_numbered THEN split_part(f.name, '#', 2)::BIGINT
+        ELSE row_number() OVER (PARTITION BY f.pid ORDER BY f.start_ns, f.dur_ns DESC, f.name) - 1
+    END AS step,
+    f.name, f.pid, f.start_ns, f.dur_ns, CASE WHEN c.is_one THEN '' ELSE coalesce(f.pid, '') END AS key
+FROM found AS f, stage.callers AS c;
+
+-- The step in which a call or an op starts; narrow rows, since an ASOF join sorts all that it is given.
+CREATE OR REPLACE TABLE stage.call_steps AS
+SELECT c.call_id, s.step
+FROM (SELECT c.call_id, c.start_ns, CASE WHEN o.is_one THEN '' ELSE coalesce(c.pid, '') END AS key FROM stage.calls AS c, stage.callers AS o) AS c
+ASOF JOIN stage.step_ranges AS s ON c.key = s.key AND c.start_ns >= s.start_ns
+WHERE c.start_ns < s.start_ns + s.dur_ns;
+
+CREATE OR REPLACE TABLE stage.op_steps AS
+SELECT p.op_id, s.step
+FROM (SELECT p.op_id, p.start_ns, CASE WHEN o.is_one THEN '' ELSE coalesce(p.pid, '') END AS key FROM stage.ops AS p, stage.callers AS o) AS p
+ASOF JOIN stage.step_ranges AS s ON p.key = s.key AND p.start_ns >= s.start_ns
+WHERE p.start_ns < s.start_ns + s.dur_ns;
+
+INSERT INTO ops BY NAME SELECT 1 AS trace_id, p.*, s.step FROM stage.ops AS p LEFT JOIN stage.op_steps AS s USING (op_id);
+
+INSERT INTO ranges BY NAME SELECT 1 AS trace_id, * FROM stage.ranges ORDER BY range_id;

@@ -1,0 +1,44 @@
+-- When each device was busy, and the gaps between. Reads stage.linked, api_calls; fills stage.blind, gpu_busy, gaps.
+
+-- A graph launch that no activity answers is a replay that was not recorded: what looks idle may be busy, so such a trace
+-- gets neither busy intervals nor gaps.
+CREATE OR REPLACE TABLE stage.blind AS
+SELECT count(*) AS invisible_replays FROM api_calls AS c
+WHERE c.role = 'graph_launch' AND c.correlation_id <> 0 AND c.call_id NOT IN (SELECT launch_id FROM stage.linked WHERE launch_id IS NOT NULL);
+
+CREATE OR REPLACE TABLE stage.in_order AS
+SELECT
+    device, activity_id, step, launch_id, launch_start_ns, launch_end_ns, start_ns, start_ns + dur_ns AS end_ns,
+    max(start_ns + dur_ns) OVER (
+        PARTITION BY device ORDER BY start_ns, start_ns + dur_ns, activity_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    ) AS before_ns
+FROM stage.linked
+WHERE dur_ns > 0 AND (SELECT invisible_replays FROM stage.blind) = 0;
+
+INSERT INTO gpu_busy
+WITH numbered AS (
+    SELECT device, start_ns, end_ns, sum(CASE WHEN start_ns <= before_ns THEN 0 ELSE 1 END) OVER (
+        PARTITION BY device ORDER BY start_ns, end_ns, activity_id ROWS UNBOUNDED PRECEDING
+    ) AS island
+    FROM stage.in_order
+)
+SELECT 1, device, min(start_ns), max(end_ns) - min(start_ns) FROM numbered GROUP BY device, island ORDER BY 2, 3;
+
+INSERT INTO gaps
+WITH idle AS (
+    SELECT *, before_ns AS gap_ns, start_ns - before_ns AS gap_dur_ns FROM stage.in_order WHERE start_ns > before_ns
+), ends AS (
+    SELECT device, end_ns, max(activity_id) AS before_id FROM stage.in_order GROUP BY ALL
+)
+SELECT
+    1, i.device, row_number() OVER (ORDER BY i.device, i.gap_ns), i.gap_ns, i.gap_dur_ns, e.before_id, i.activity_id, i.step,
+    CASE
+        WHEN i.launch_id IS NULL THEN 'unknown'
+        WHEN i.launch_start_ns >= i.gap_ns THEN 'host'
+        WHEN i.launch_end_ns > i.gap_ns THEN 'launching'
+        ELSE 'queued'
+    END,
+    least(greatest(i.launch_start_ns - i.gap_ns, 0), i.gap_dur_ns),
+    i.gap_dur_ns - least(greatest(i.launch_start_ns - i.gap_ns, 0), i.gap_dur_ns)
+FROM idle AS i LEFT JOIN ends AS e ON e.device = i.device AND e.end_ns = i.gap_ns
+ORDER BY 2, 4;

@@ -1,0 +1,11 @@
+-- The GPUs of the trace, as the file lists them or else as its activities show them, and how a process numbers them.
+-- Reads stage.listed_devices, gpu_activities; fills devices, device_ordinals.
+
+INSERT INTO devices
+WITH used AS (SELECT DISTINCT device FROM gpu_activities)
+SELECT 1, coalesce(l.device, u.device), l.name, l.uuid, l.sm_count, l.memory_bytes, l.compute_capability
+FROM stage.listed_devices AS l FULL JOIN used AS u ON u.device = l.device
+WHERE u.device IS NOT NULL OR NOT EXISTS (FROM used)
+ORDER BY 2;
+
+INSERT INTO device_ordinals SELECT DISTINCT 1, pid, device, device FROM gpu_activities WHERE pid IS NOT NULL ORDER BY ALL;

@@ -1,0 +1,115 @@
+"""Adding derived traces to a store: which run a trace belongs to, and copying its rows."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+from traceq.store.build import trace_tables
+
+
+@dataclass(frozen=True)
+class Known:
+    """A trace that a store holds: `run` is its label."""
+
+    sha256: str
+    run: str
+
+
+def known_traces(con: duckdb.DuckDBPyConnection) -> dict[str, Known]:
+    """The traces of a store by sha256."""
+    found = con.execute("SELECT t.sha256, r.label FROM traces AS t JOIN runs AS r USING (run_id)")
+    return {sha256: Known(sha256, run) for sha256, run in found.fetchall()}
+
+
+def known_sizes(con: duckdb.DuckDBPyConnection) -> set[int]:
+    """Sizes in bytes of the files a store holds: only a file of such a size can be one of them."""
+    return {size for (size,) in con.execute("SELECT DISTINCT size_bytes FROM traces").fetchall()}
+
+
+def add_trace(con: duckdb.DuckDBPyConnection, scratch: Path, label: str) -> str:
+    """Copy the one trace of `scratch` into the store under the run `label`, and return the label it got.
+
+    A run holds one trace a rank. If that place is taken by another file, the trace becomes a run of its own with a
+    number behind the label: two files are never merged into one rank, and none replaces the other.
+    """
+    con.execute(f"""ATTACH '{str(scratch).replace("'", "''")}' AS scratch (READ_ONLY)""")
+    try:
+        run_id, label = _run_for(con, label)
+        trace_id = _scalar(con, "SELECT coalesce(max(trace_id), 0) + 1 FROM traces")
+        con.execute(
+            "INSERT INTO traces BY NAME SELECT * REPLACE (? AS trace_id, ? AS run_id) FROM scratch.traces", [trace_id, run_id]
+        )
+        for table in trace_tables(con):
+            con.execute(f"INSERT INTO {table} BY NAME SELECT * REPLACE (? AS trace_id) FROM scratch.{table}", [trace_id])
+    finally:
+        con.execute("DETACH scratch")
+    return label
+
+
+def set_step(con: duckdb.DuckDBPyConnection, label: str, step_ns: int) -> None:
+    """Record the un-profiled pipelined step time of a run, as measured elsewhere."""
+    con.execute("UPDATE runs SET step_pipelined_ns = ? WHERE label = ?", [step_ns, label])
+
+
+def _run_for(con: duckdb.DuckDBPyConnection, wanted: str) -> tuple[int, str]:
+    number, label = 1, wanted
+    while True:
+        found = con.execute("SELECT run_id FROM runs WHERE label = ?", [label]).fetchone()
+        if not found:
+            return _new_run(con, label), label
+        taken = con.execute(
+            """
+            SELECT count(*) FROM traces AS t, scratch.traces AS s
+            WHERE t.run_id = ? AND (t.rank IS NOT DISTINCT FROM s.rank OR t.rank IS NULL OR s.rank IS NULL)
+            """,
+            [found[0]],
+        ).fetchone()
+        if taken and not taken[0]:
+            return int(found[0]), label
+        number += 1
+        label = f"{wanted}-{number}"
+
+
+def _new_run(con: duckdb.DuckDBPyConnection, label: str) -> int:
+    run_id = _scalar(con, "SELECT coalesce(max(run_id), 0) + 1 FROM runs")
+    con.execute(
+        "INSERT INTO runs BY NAME SELECT * REPLACE (? AS run_id, ? AS label, now()::TIMESTAMP AS created_at) FROM scratch.runs",
+        [run_id, label],
+    )
+    return run_id
+
+
+def write_trace(con: duckdb.DuckDBPyConnection, trace: dict[str, object], step_ns: int | None) -> None:
+    """The rows of `traces` and `runs` in a scratch store; their ids and the label are given when it is published."""
+    row = {**trace, "warnings": json.dumps(trace["warnings"]), "metadata": json.dumps(trace["metadata"], allow_nan=False)}
+    names = ", ".join(f"? AS {name}" for name in row)
+    con.execute(
+        f"""
+        INSERT INTO traces BY NAME
+        SELECT 1 AS trace_id, 1 AS run_id, {names},
+            (SELECT invisible_replays FROM stage.blind) AS invisible_replays,
+            greatest(
+                (SELECT max(start_ns + dur_ns) FROM gpu_activities), (SELECT max(start_ns + dur_ns) FROM api_calls),
+                (SELECT max(start_ns + dur_ns) FROM ops), (SELECT max(start_ns + dur_ns) FROM ranges),
+                (SELECT max(start_ns + dur_ns) FROM python_calls)
+            ) AS duration_ns
+        """,
+        list(row.values()),
+    )
+    con.execute(
+        """
+        INSERT INTO runs BY NAME
+        SELECT 1 AS run_id, '' AS label, now()::TIMESTAMP AS created_at, ? AS step_pipelined_ns,
+            (SELECT string_agg(DISTINCT name, ', ' ORDER BY name) FROM devices) AS gpu
+        """,
+        [step_ns],
+    )
+
+
+def _scalar(con: duckdb.DuckDBPyConnection, sql: str) -> int:
+    found = con.execute(sql).fetchone()
+    return int(found[0]) if found else 0

@@ -1,0 +1,21 @@
+-- Views for people: the run's label and the rank beside every row. A view may join but not sort.
+
+CREATE VIEW labels AS
+SELECT t.trace_id, r.run_id, r.label AS run, t.rank, t.invisible_replays
+FROM traces AS t JOIN runs AS r USING (run_id);
+
+CREATE VIEW kernels AS
+SELECT l.run, l.rank, a.* FROM gpu_activities AS a JOIN labels AS l USING (trace_id) WHERE a.kind = 'kernel';
+
+CREATE VIEW memops AS
+SELECT l.run, l.rank, a.* FROM gpu_activities AS a JOIN labels AS l USING (trace_id) WHERE a.kind IN ('memcpy', 'memset');
+
+CREATE VIEW launches AS
+SELECT
+    l.run, l.rank, a.trace_id, a.activity_id, a.kind, a.name, a.category, a.device, a.stream, a.step, a.start_ns, a.dur_ns,
+    c.call_id, c.name AS api_name, c.role, c.tid, c.start_ns AS launch_start_ns, c.dur_ns AS launch_dur_ns,
+    a.start_ns - c.start_ns AS latency_ns,
+    CASE WHEN a.start_ns >= c.start_ns + c.dur_ns THEN a.start_ns - c.start_ns - c.dur_ns END AS queue_ns
+FROM gpu_activities AS a
+JOIN api_calls AS c ON c.trace_id = a.trace_id AND c.call_id = a.launch_id
+JOIN labels AS l ON l.trace_id = a.trace_id;
