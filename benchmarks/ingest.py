@@ -322,7 +322,7 @@ def warm_up(tools: list[Traceq | Hta], trace: Path) -> None:
     """Byte code written and the file in the page cache before either is timed."""
     for tool in tools:
         tool.start()
-    with open(trace, "rb") as stream:
+    with trace.open("rb") as stream:
         while stream.read(BLOCK_BYTES):
             pass
 
@@ -359,14 +359,14 @@ def arguments() -> argparse.Namespace:
 
 def plain_trace(trace: Path, workdir: Path) -> Path:
     """The trace as an unpacked file whose name ends in .json, which is what both programs are given."""
-    with open(trace, "rb") as stream:
+    with trace.open("rb") as stream:
         packed = stream.read(2) == b"\x1f\x8b"
     if trace.suffix == ".json" and not packed:
         return trace.resolve()
     target = workdir / (trace.name.removesuffix(".gz").removesuffix(".json") + ".json")
     source_time_ns = trace.stat().st_mtime_ns
     if not (target.exists() and target.stat().st_mtime_ns == source_time_ns):
-        with open_trace(trace) as source, open(target, "wb") as out:
+        with open_trace(trace) as source, target.open("wb") as out:
             shutil.copyfileobj(source, out, BLOCK_BYTES)
         os.utime(target, ns=(source_time_ns, source_time_ns))
     return target

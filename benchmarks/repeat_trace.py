@@ -42,8 +42,8 @@ NUMBERS = re.compile(
     rb"|ProfilerStep#(?P<step>\d+)"
 )
 TIMES = re.compile(rb'"ts": (\d+)(?:\.(\d+))?(?:, "dur": (\d+)(?:\.(\d+))?)?')
-KERNEL = re.compile(rb'"cat": "[Kk]ernel", [^\n]*\n\s*"ts": [\d.]+, "dur": (\d+)(?:\.(\d+))?')
-KERNEL_CORRELATION = re.compile(rb'"cat": "[Kk]ernel", .*?"correlation": (\d+)', re.DOTALL)
+KERNEL = re.compile(rb'"cat": "[Kk]ernel",\s+"name": [^\n]*\n\s*"ts": [\d.]+, "dur": (\d+)(?:\.(\d+))?')
+KERNEL_CORRELATION = re.compile(rb'"cat": "[Kk]ernel",.*?"correlation": (\d+)', re.DOTALL)
 ONCE = (b'"ph": "M"', b'"cat": "Trace"', b'"s": "g"')
 FIRST_EVENT = re.compile(rb'"traceEvents": \[(\n[ \t]*)\{\n[^\n]+, "')
 
@@ -121,9 +121,9 @@ class Layout:
 
 
 def open_trace(path: Path) -> BinaryIO:
-    with open(path, "rb") as stream:
+    with path.open("rb") as stream:
         packed = stream.read(2) == b"\x1f\x8b"
-    return gzip.open(path, "rb") if packed else open(path, "rb")
+    return gzip.open(path, "rb") if packed else path.open("rb")
 
 
 # ---- one pass over a trace ---------------------------------------------------------------------------------
@@ -262,7 +262,7 @@ def repeat(source: Path, wanted_bytes: int, target: Path) -> dict[str, object]:
         raise LayoutError(f"{source}: no events to repeat")
     strides = strides_of(one)
     part = target.with_name(target.name + ".part")
-    with open(part, "wb") as out:
+    with part.open("wb") as out:
         copies = write_copies(layout, strides, wanted_bytes, out)
         for event in one.once:
             out.write(layout.separator + stretch(event, (copies - 1) * strides["ts"]))

@@ -48,8 +48,8 @@ class Outcome:
     kept: int = 0
     skipped: int = 0
     lost: int = 0
-    read_s: float = 0.0
-    derive_s: float = 0.0
+    read_ns: int = 0
+    derive_ns: int = 0
     notes: list[str] = field(default_factory=list)
     error: TraceqError | None = None
 
@@ -59,8 +59,8 @@ Report = Callable[[str], Progress | None]
 
 def ingest(
     paths: Sequence[str], store: Path, options: Options, report: Report = lambda _: None
-) -> tuple[list[Outcome], float]:
-    """Read `paths` into `store`; a file that fails costs only itself. Returns the outcomes and the seconds of publishing.
+) -> tuple[list[Outcome], int]:
+    """Read `paths` into `store`; a file that fails costs only itself. Returns the outcomes and the ns of publishing.
 
     Nothing is published unless a file brought something new. `report` gives a progress callback for each file.
     """
@@ -71,9 +71,9 @@ def ingest(
         for number, path in enumerate(found):
             outcome = _one(path, folder / f"{number}.duckdb", known, sizes, options, report(path))
             outcomes.append(outcome)
-        started = time.monotonic()
+        started = time.monotonic_ns()
         outcomes = _publish(store, folder, outcomes, options)
-        return outcomes, time.monotonic() - started
+        return outcomes, time.monotonic_ns() - started
 
 
 def expand(paths: Sequence[str]) -> list[str]:
@@ -125,14 +125,14 @@ def _one(
 
 def _read(path: str, scratch: Path, options: Options, progress: Progress | None) -> Outcome:
     with _scratch(scratch) as con, Source(path, progress) as source:
-        started = time.monotonic()
+        started = time.monotonic_ns()
         reading = kineto.read(con, source)
         if options.strict and (reading.cut or reading.lost):
             raise TraceqError(
                 f"{source.name}: {_damage(reading, _count(con))}", "leave --strict out to keep the whole events", Status.INPUT
             )
         kineto.sort(con, reading, options.step_range)
-        read = time.monotonic()
+        read = time.monotonic_ns()
         derive(con)
         _check_steps(con, source.name, options.step_range)
         counts = _counts(con)
@@ -142,7 +142,7 @@ def _read(path: str, scratch: Path, options: Options, progress: Progress | None)
         rank_of = _rank_of(reading)
     return Outcome(
         path, "ingested", options.label or default_label(path, rank_of), source.raw_bytes, **counts,
-        read_s=read - started, derive_s=time.monotonic() - read, notes=notes,
+        read_ns=read - started, derive_ns=time.monotonic_ns() - read, notes=notes,
     )  # fmt: skip
 
 

@@ -1,0 +1,61 @@
+-- title: The kernels that cost most
+-- what: Kernels by name with their category, number and durations, the most kernel time first.
+-- value: A few names usually hold most of the time; many calls of a small one mean launch overhead.
+-- needs: gpu_activities
+-- param: run VARCHAR = NULL -- run label; NULL means all runs
+-- param: top BIGINT = 20 -- names to show for each run; NULL means all
+-- column: run VARCHAR -- run label
+-- column: name VARCHAR -- kernel name as recorded
+-- column: category VARCHAR -- what the kernel computes
+-- column: origin VARCHAR -- library or compiler that made it
+-- column: kernels BIGINT count -- kernels of that name
+-- column: total_ns BIGINT ns -- sum of their durations
+-- column: pct_of_kernel DOUBLE percent -- of all kernel time of the run
+-- column: mean_ns DOUBLE ns -- mean duration
+-- column: median_ns DOUBLE ns -- median duration
+-- column: min_ns BIGINT ns -- shortest
+-- column: max_ns BIGINT ns -- longest
+-- chart: bar x=name y=total_ns
+-- order: run, total_ns DESC
+-- example: traceq query top_kernels --run eager -p top=5
+
+WITH named AS (
+    SELECT
+        run,
+        name,
+        any_value(category) AS category,
+        any_value(origin) AS origin,
+        count(*) AS kernels,
+        sum(dur_ns)::BIGINT AS total_ns,
+        avg(dur_ns) AS mean_ns,
+        median(dur_ns) AS median_ns,
+        min(dur_ns) AS min_ns,
+        max(dur_ns) AS max_ns
+    FROM kernels
+    WHERE run = coalesce($run::VARCHAR, run)
+    GROUP BY run, name
+),
+
+ranked AS (
+    SELECT
+        *,
+        100.0 * total_ns / nullif(sum(total_ns) OVER (PARTITION BY run), 0) AS pct_of_kernel,
+        row_number() OVER (PARTITION BY run ORDER BY total_ns DESC, name) AS place
+    FROM named
+)
+
+SELECT
+    run,
+    name,
+    category,
+    origin,
+    kernels,
+    total_ns,
+    pct_of_kernel,
+    mean_ns,
+    median_ns,
+    min_ns,
+    max_ns
+FROM ranked
+WHERE place <= coalesce($top::BIGINT, place)
+ORDER BY run, total_ns DESC, name

@@ -1,0 +1,77 @@
+-- title: The runs in the store
+-- what: Each run with its files, GPU, steps, un-profiled step time, kernels and the share of the window the GPU was busy.
+-- value: What there is to ask about, and the labels that --run takes.
+-- needs: runs, traces
+-- column: run VARCHAR -- run label
+-- column: traces BIGINT count -- files in the run, one a rank
+-- column: format VARCHAR -- where they come from
+-- column: status VARCHAR -- complete, or salvaged if any of its files was broken
+-- column: gpu VARCHAR -- name of the GPU
+-- column: steps BIGINT count -- steps marked, over all files
+-- column: step_ns BIGINT ns -- un-profiled pipelined step time, if it was measured
+-- column: kernels BIGINT count -- kernels, over all files
+-- column: kernel_ns BIGINT ns -- sum of kernel durations
+-- column: busy_pct DOUBLE percent -- busy of the window, over all devices
+-- column: size_bytes BIGINT bytes -- size of the files
+-- column: created VARCHAR -- when the run came into the store (UTC)
+-- order: run_id
+-- example: traceq runs
+
+WITH files AS (
+    SELECT
+        run_id,
+        count(*) AS traces,
+        string_agg(DISTINCT format, ', ' ORDER BY format) AS format,
+        max(status) AS status,
+        sum(size_bytes)::BIGINT AS size_bytes
+    FROM traces
+    GROUP BY run_id
+),
+
+kernel AS (
+    SELECT l.run_id, count(*) AS kernels, sum(a.dur_ns)::BIGINT AS kernel_ns
+    FROM gpu_activities AS a
+    JOIN labels AS l USING (trace_id)
+    WHERE a.kind = 'kernel'
+    GROUP BY l.run_id
+),
+
+device AS (
+    SELECT l.run_id, max(b.start_ns + b.dur_ns) - min(b.start_ns) AS window_ns, sum(b.dur_ns) AS busy_ns
+    FROM gpu_busy AS b
+    JOIN labels AS l USING (trace_id)
+    GROUP BY l.run_id, b.trace_id, b.device
+),
+
+busy AS (
+    SELECT run_id, 100.0 * sum(busy_ns) / nullif(sum(window_ns), 0) AS busy_pct
+    FROM device
+    GROUP BY run_id
+),
+
+stepped AS (
+    SELECT l.run_id, count(*) AS steps
+    FROM steps AS s
+    JOIN labels AS l USING (trace_id)
+    GROUP BY l.run_id
+)
+
+SELECT
+    r.label AS run,
+    f.traces,
+    f.format,
+    f.status,
+    r.gpu,
+    coalesce(s.steps, 0) AS steps,
+    r.step_pipelined_ns AS step_ns,
+    coalesce(k.kernels, 0) AS kernels,
+    k.kernel_ns,
+    b.busy_pct,
+    f.size_bytes,
+    strftime(r.created_at, '%Y-%m-%d %H:%M:%S') AS created
+FROM runs AS r
+LEFT JOIN files AS f USING (run_id)
+LEFT JOIN kernel AS k USING (run_id)
+LEFT JOIN busy AS b USING (run_id)
+LEFT JOIN stepped AS s USING (run_id)
+ORDER BY r.run_id

@@ -1,0 +1,128 @@
+-- title: Where the GPU's time went, in one look
+-- what: For each device of each trace its window, busy and idle time, kernel and copy time, steps and launches.
+-- value: Low busy means the host or a wait holds the GPU back; high busy means that the kernels themselves decide.
+-- needs: traces, gpu_activities
+-- layout: record
+-- param: run VARCHAR = NULL -- run label; NULL means all runs
+-- column: run VARCHAR -- run label
+-- column: rank BIGINT -- rank of the trace; NULL if the file does not say
+-- column: device BIGINT -- GPU; NULL if the trace has no GPU rows
+-- column: gpu VARCHAR -- name of the GPU
+-- column: status VARCHAR -- complete, or salvaged from a broken file
+-- column: recorded_with VARCHAR -- recording options that slow the host down
+-- column: step_ns BIGINT ns -- un-profiled pipelined step time, if it was measured
+-- column: steps BIGINT count -- steps marked in the trace
+-- column: steps_left_out BIGINT count -- of these, flagged and left out of medians
+-- column: period_ns DOUBLE ns -- median time from one step's first GPU activity to the next one's, under the profiler
+-- column: window_ns BIGINT ns -- from the first start to the last end on the device
+-- column: busy_ns BIGINT ns -- union of kernels, copies and memsets
+-- column: idle_ns BIGINT ns -- window less busy
+-- column: busy_pct DOUBLE percent -- busy of the window
+-- column: kernels BIGINT count -- kernels
+-- column: kernel_ns BIGINT ns -- sum of kernel durations; overlap counts twice
+-- column: gemm_pct_of_kernel DOUBLE percent -- matrix products, of kernel time
+-- column: memcpys BIGINT count -- copies
+-- column: memcpy_ns BIGINT ns -- sum of copy durations
+-- column: memcpy_bytes BIGINT bytes -- bytes copied, where recorded
+-- column: memsets BIGINT count -- memsets
+-- column: memset_ns BIGINT ns -- sum of memset durations
+-- column: carried_over BIGINT count -- activities without a launch in the trace
+-- column: launches BIGINT count -- launch calls of the trace, graph launches included
+-- column: graph_launches BIGINT count -- CUDA graph launches of the trace
+-- column: launch_call_ns BIGINT ns -- host time in launch calls, each counted once
+-- order: run, rank, device
+-- example: traceq query summary --run eager
+
+WITH picked AS (
+    SELECT l.*, t.status, t.metadata, r.step_pipelined_ns
+    FROM labels AS l
+    JOIN traces AS t USING (trace_id)
+    JOIN runs AS r ON r.run_id = l.run_id
+    WHERE l.run = coalesce($run::VARCHAR, l.run)
+),
+
+work AS (
+    SELECT
+        trace_id,
+        device,
+        count(*) FILTER (kind = 'kernel') AS kernels,
+        sum(dur_ns) FILTER (kind = 'kernel') AS kernel_ns,
+        coalesce(sum(dur_ns) FILTER (category = 'gemm'), 0) AS gemm_ns,
+        count(*) FILTER (kind = 'memcpy') AS memcpys,
+        sum(dur_ns) FILTER (kind = 'memcpy') AS memcpy_ns,
+        sum(bytes) FILTER (kind = 'memcpy') AS memcpy_bytes,
+        count(*) FILTER (kind = 'memset') AS memsets,
+        sum(dur_ns) FILTER (kind = 'memset') AS memset_ns,
+        count(*) FILTER (launch_id IS NULL) AS carried_over
+    FROM gpu_activities
+    GROUP BY trace_id, device
+),
+
+busy AS (
+    SELECT trace_id, device, max(start_ns + dur_ns) - min(start_ns) AS window_ns, sum(dur_ns) AS busy_ns
+    FROM gpu_busy
+    GROUP BY trace_id, device
+),
+
+host AS (
+    SELECT
+        trace_id,
+        count(*) AS launches,
+        count(*) FILTER (role = 'graph_launch') AS graph_launches,
+        sum(dur_ns) AS launch_call_ns
+    FROM api_calls
+    WHERE role IN ('launch', 'graph_launch')
+    GROUP BY trace_id
+),
+
+stepped AS (
+    SELECT
+        trace_id,
+        count(*) AS steps,
+        count(*) FILTER (len(flags) > 0) AS steps_left_out,
+        median(period_ns) FILTER (len(flags) = 0) AS period_ns
+    FROM steps
+    GROUP BY trace_id
+)
+
+SELECT
+    p.run,
+    p.rank,
+    w.device,
+    d.name AS gpu,
+    p.status,
+    nullif(concat_ws(
+        ', ',
+        CASE WHEN p.metadata->>'$.with_stack' = '1' THEN 'stacks' END,
+        CASE WHEN p.metadata->>'$.record_shapes' = '1' THEN 'shapes' END,
+        CASE WHEN p.metadata->>'$.profile_memory' = '1' THEN 'memory' END,
+        CASE WHEN p.metadata->>'$.with_flops' = '1' THEN 'flops' END,
+        CASE WHEN p.metadata->>'$.with_modules' = '1' THEN 'modules' END
+    ), '') AS recorded_with,
+    p.step_pipelined_ns AS step_ns,
+    coalesce(s.steps, 0) AS steps,
+    coalesce(s.steps_left_out, 0) AS steps_left_out,
+    s.period_ns,
+    b.window_ns,
+    b.busy_ns::BIGINT AS busy_ns,
+    (b.window_ns - b.busy_ns)::BIGINT AS idle_ns,
+    100.0 * b.busy_ns / nullif(b.window_ns, 0) AS busy_pct,
+    coalesce(w.kernels, 0) AS kernels,
+    w.kernel_ns::BIGINT AS kernel_ns,
+    CASE WHEN p.invisible_replays = 0 THEN 100.0 * w.gemm_ns / nullif(w.kernel_ns, 0) END AS gemm_pct_of_kernel,
+    coalesce(w.memcpys, 0) AS memcpys,
+    w.memcpy_ns::BIGINT AS memcpy_ns,
+    w.memcpy_bytes::BIGINT AS memcpy_bytes,
+    coalesce(w.memsets, 0) AS memsets,
+    w.memset_ns::BIGINT AS memset_ns,
+    coalesce(w.carried_over, 0) AS carried_over,
+    coalesce(h.launches, 0) AS launches,
+    coalesce(h.graph_launches, 0) AS graph_launches,
+    h.launch_call_ns::BIGINT AS launch_call_ns
+FROM picked AS p
+LEFT JOIN work AS w USING (trace_id)
+LEFT JOIN busy AS b ON b.trace_id = p.trace_id AND b.device = w.device
+LEFT JOIN devices AS d ON d.trace_id = p.trace_id AND d.device = w.device
+LEFT JOIN host AS h ON h.trace_id = p.trace_id
+LEFT JOIN stepped AS s ON s.trace_id = p.trace_id
+ORDER BY p.run, p.rank, w.device, p.trace_id

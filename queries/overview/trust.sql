@@ -1,0 +1,220 @@
+-- title: What the numbers cannot see
+-- what: For each run every check of its evidence with its figure, and a sentence where the figure matters.
+-- value: Read it before believing a share or a gap.
+-- needs: traces
+-- param: run VARCHAR = NULL -- run label; NULL means all runs
+-- column: run VARCHAR -- run label
+-- column: item VARCHAR -- the check
+-- column: value DOUBLE -- its figure, in the unit that the name ends in; NULL if it cannot be told
+-- column: note VARCHAR -- what follows from it; NULL if nothing does
+-- order: run, place
+-- example: traceq query trust --run eager
+
+WITH picked AS (
+    SELECT l.trace_id, l.run, l.rank, l.invisible_replays, t.run_id, t.world_size, t.status, t.warnings, t.metadata
+    FROM labels AS l
+    JOIN traces AS t USING (trace_id)
+    WHERE l.run = coalesce($run::VARCHAR, l.run)
+),
+
+per_run AS (
+    SELECT
+        run,
+        any_value(run_id) AS run_id,
+        count(DISTINCT rank) AS ranks,
+        max(world_size) AS world_size,
+        count(*) FILTER (status = 'salvaged') AS salvaged,
+        sum(invisible_replays) AS invisible_replays,
+        count(*) FILTER (metadata->>'$.with_stack' = '1') AS with_stack,
+        count(*) FILTER (metadata->>'$.profile_memory' = '1') AS with_memory,
+        count(*) FILTER (metadata->>'$.record_shapes' = '1') AS with_shapes
+    FROM picked
+    GROUP BY run
+),
+
+gpu AS (
+    SELECT
+        p.run,
+        count(*) AS activities,
+        sum(a.dur_ns) AS activity_ns,
+        count(*) FILTER (a.launch_id IS NULL) AS carried_over,
+        sum(a.dur_ns) FILTER (a.launch_id IS NULL) AS carried_over_ns,
+        sum(a.dur_ns) FILTER (a.kind = 'kernel') AS kernel_ns,
+        sum(a.dur_ns) FILTER (a.category = 'other') AS other_ns,
+        count(*) FILTER (a.start_ns < c.start_ns) AS before_launch,
+        bool_and(a.start_ns % 1000 = 0 AND a.dur_ns % 1000 = 0) AS is_whole_us
+    FROM gpu_activities AS a
+    JOIN picked AS p USING (trace_id)
+    LEFT JOIN api_calls AS c ON c.trace_id = a.trace_id AND c.call_id = a.launch_id
+    GROUP BY p.run
+),
+
+host AS (
+    SELECT p.run, count(*) AS launches
+    FROM api_calls AS c
+    JOIN picked AS p USING (trace_id)
+    WHERE c.role IN ('launch', 'graph_launch')
+    GROUP BY p.run
+),
+
+profiler AS (
+    SELECT p.run, sum(o.dur_ns) AS overhead_ns
+    FROM overheads AS o
+    JOIN picked AS p USING (trace_id)
+    GROUP BY p.run
+),
+
+stepped AS (
+    SELECT
+        p.run,
+        count(*) AS steps,
+        count(*) FILTER (len(s.flags) > 0) AS flagged,
+        string_agg(DISTINCT array_to_string(s.flags, ', '), '; ' ORDER BY array_to_string(s.flags, ', ')) FILTER (len(s.flags) > 0) AS flags,
+        median(s.period_ns) FILTER (len(s.flags) = 0) AS period_ns
+    FROM steps AS s
+    JOIN picked AS p USING (trace_id)
+    GROUP BY p.run
+),
+
+events AS (
+    SELECT
+        p.run,
+        sum(e.lost) FILTER (e.stored_in IS NULL) AS unreadable,
+        sum(e.lost) FILTER (e.stored_in IS NOT NULL) AS untimed,
+        string_agg(e.lost || ' of category ' || coalesce(e.category, 'none'), ', ' ORDER BY e.lost DESC, e.category)
+            FILTER (e.lost > 0 AND e.stored_in IS NOT NULL) AS untimed_where,
+        sum(e.skipped) FILTER (e.reason = 'a category that traceq does not know') AS unknown
+    FROM event_counts AS e
+    JOIN picked AS p USING (trace_id)
+    GROUP BY p.run
+),
+
+checks AS (
+    SELECT
+        r.run,
+        1 AS place,
+        'salvaged_files' AS item,
+        r.salvaged::DOUBLE AS value,
+        NULL AS note
+    FROM per_run AS r
+    UNION ALL
+    SELECT p.run, 2, 'reading_notes', len(from_json(p.warnings, '["VARCHAR"]'))::DOUBLE, array_to_string(from_json(p.warnings, '["VARCHAR"]'), '; ')
+    FROM picked AS p
+    WHERE json_array_length(p.warnings) > 0
+    UNION ALL
+    SELECT e.run, 3, 'unreadable_events', coalesce(e.unreadable, 0)::DOUBLE, NULL
+    FROM events AS e
+    UNION ALL
+    SELECT
+        e.run, 4, 'rows_without_usable_time', coalesce(e.untimed, 0)::DOUBLE,
+        CASE WHEN e.untimed > 0 THEN format('{:,} row(s) without a usable time left out: {}', e.untimed::BIGINT, e.untimed_where) END
+    FROM events AS e
+    UNION ALL
+    SELECT
+        e.run, 5, 'events_of_unknown_category', coalesce(e.unknown, 0)::DOUBLE,
+        CASE WHEN e.unknown > 0 THEN format('{:,} event(s) of a category that traceq does not know were skipped', e.unknown::BIGINT) END
+    FROM events AS e
+    UNION ALL
+    SELECT
+        r.run, 6, 'gpu_activities', coalesce(g.activities, 0)::DOUBLE,
+        CASE
+            WHEN g.activities IS NULL AND h.launches > 0 THEN format(
+                'no GPU rows were recorded although there are {:,} launch calls: no permission for GPU counters, another '
+                || 'profiler attached, or the CUPTI library not found; GPU figures are not available', h.launches
+            )
+            WHEN g.activities IS NULL THEN 'no GPU rows were recorded; GPU figures are not available'
+        END
+    FROM per_run AS r
+    LEFT JOIN gpu AS g USING (run)
+    LEFT JOIN host AS h USING (run)
+    UNION ALL
+    SELECT
+        g.run, 7, 'activities_without_launch', g.carried_over::DOUBLE,
+        CASE
+            WHEN g.carried_over > 0 THEN format(
+                '{:,} of {:,} GPU activities ({:.1f} % of their time) have no launch in the trace: launched before the '
+                || 'recording began, they are in no step', g.carried_over, g.activities,
+                coalesce(100.0 * g.carried_over_ns / nullif(g.activity_ns, 0), 0)
+            )
+        END
+    FROM gpu AS g
+    UNION ALL
+    SELECT
+        g.run, 8, 'activities_before_launch', g.before_launch::DOUBLE,
+        CASE WHEN g.before_launch > 0 THEN format('{:,} GPU activities start before their launch call (clock skew)', g.before_launch) END
+    FROM gpu AS g
+    UNION ALL
+    SELECT
+        r.run, 9, 'invisible_replays', r.invisible_replays::DOUBLE,
+        CASE
+            WHEN r.invisible_replays > 0 THEN format(
+                '{:,} CUDA graph launches have no GPU activity: their replays were not recorded, so busy, idle and shares '
+                || 'are not available', r.invisible_replays::BIGINT
+            )
+        END
+    FROM per_run AS r
+    UNION ALL
+    SELECT
+        g.run, 10, 'other_pct', 100.0 * coalesce(g.other_ns, 0) / nullif(g.kernel_ns, 0),
+        CASE WHEN g.other_ns > 0 THEN format('{:.1f} % of kernel time is in kernels that no rule knows (other)', 100.0 * g.other_ns / nullif(g.kernel_ns, 0)) END
+    FROM gpu AS g
+    UNION ALL
+    SELECT
+        g.run, 11, 'whole_microseconds', g.is_whole_us::INTEGER::DOUBLE,
+        CASE WHEN g.is_whole_us AND g.activities >= 10 THEN 'times are in whole µs: shorter gaps and kernels are blurred' END
+    FROM gpu AS g
+    UNION ALL
+    SELECT
+        o.run, 12, 'profiler_overhead_ns', o.overhead_ns::DOUBLE,
+        CASE WHEN o.overhead_ns > 0 THEN format('the profiler itself kept the host for {:,.3f} ms', o.overhead_ns / 1000000) END
+    FROM profiler AS o
+    UNION ALL
+    SELECT
+        r.run, 13, 'recorded_with_stacks', r.with_stack::DOUBLE,
+        CASE
+            WHEN r.with_stack > 0 THEN concat_ws(
+                ', ', 'recorded with stacks', CASE WHEN r.with_shapes > 0 THEN 'shapes' END, CASE WHEN r.with_memory > 0 THEN 'memory' END
+            ) || ': CPU times and launch gaps are inflated by recording stacks'
+        END
+    FROM per_run AS r
+    UNION ALL
+    SELECT
+        r.run, 14, 'steps', coalesce(s.steps, 0)::DOUBLE,
+        CASE WHEN s.steps IS NULL THEN 'no steps are marked, so there are no figures per step (traceq ingest --step-range GLOB names a range)' END
+    FROM per_run AS r
+    LEFT JOIN stepped AS s USING (run)
+    UNION ALL
+    SELECT
+        s.run, 15, 'steps_left_out', s.flagged::DOUBLE,
+        CASE WHEN s.flagged > 0 THEN format('{:,} of {:,} steps are left out of medians ({})', s.flagged, s.steps, s.flags) END
+    FROM stepped AS s
+    UNION ALL
+    SELECT
+        r.run, 16, 'inflation_ratio', s.period_ns / nullif(u.step_pipelined_ns, 0),
+        CASE
+            WHEN g.activities IS NULL THEN NULL
+            WHEN u.step_pipelined_ns IS NULL THEN 'no un-profiled step time is known, so idle time is an upper bound (traceq ingest --step 12.3ms gives it)'
+            WHEN s.period_ns IS NOT NULL THEN format(
+                'under the profiler a step takes {:.2f} times the un-profiled {:,.3f} ms: idle time is inflated',
+                s.period_ns / nullif(u.step_pipelined_ns, 0), u.step_pipelined_ns / 1000000
+            )
+        END
+    FROM per_run AS r
+    JOIN runs AS u USING (run_id)
+    LEFT JOIN gpu AS g USING (run)
+    LEFT JOIN stepped AS s USING (run)
+    UNION ALL
+    SELECT
+        r.run, 17, 'ranks_missing', (r.world_size - r.ranks)::DOUBLE,
+        CASE WHEN r.world_size > r.ranks THEN format('{:,} of {:,} ranks are here', r.ranks, r.world_size) END
+    FROM per_run AS r
+)
+
+SELECT
+    c.run,
+    c.item,
+    c.value,
+    c.note
+FROM checks AS c
+JOIN per_run AS r USING (run)
+ORDER BY r.run_id, c.place, c.note

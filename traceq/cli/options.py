@@ -1,0 +1,108 @@
+"""Options that verbs share, and the one writer of results."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import click
+
+from traceq.errors import Status, TraceqError
+from traceq.query import Result
+from traceq.show import formats, narrate, table
+
+TABLE_ROWS = 50
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def store_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`--store FILE`."""
+    text = "The store; else $TRACEQ_STORE, else ./traceq.duckdb."
+    return click.option("--store", "store", metavar="FILE", type=click.Path(path_type=Path), help=text)(function)
+
+
+def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say how a result is written; the verb gets them as one `output`."""
+
+    @click.option("--format", "format_", type=click.Choice(formats.FORMATS), default="table", show_default=True, help="How to write.")
+    @click.option("--json", "is_json", is_flag=True, help="Short for --format json.")
+    @click.option("--limit", type=int, help=f"At most N rows; -1 for all. A table shows {TABLE_ROWS}, the others all.")
+    @click.option("--wide", "is_wide", is_flag=True, help="Draw a table at its full width.")
+    @click.option("-o", "--output", "path", metavar="FILE", type=click.Path(path_type=Path), help="Write there.")
+    @click.option("-q", "--quiet", "is_quiet", is_flag=True, help="No notes on standard error.")
+    @functools.wraps(function)
+    def wrapped(*args: Any, format_: str, is_json: bool, limit: int | None, is_wide: bool, path: Path | None, is_quiet: bool, **more: Any) -> Any:
+        output = Output("json" if is_json else format_, limit, is_wide, path, is_quiet)
+        return function(*args, output=output, **more)
+
+    return wrapped
+
+
+class Output:
+    """How and where a result is written."""
+
+    def __init__(self, format_: str = "table", limit: int | None = None, is_wide: bool = False, path: Path | None = None, is_quiet: bool = False) -> None:
+        self.format = format_
+        self.is_wide = is_wide
+        self.path = path
+        self.is_quiet = is_quiet
+        self.limit = (TABLE_ROWS if format_ == "table" else None) if limit is None else (None if limit < 0 else limit)
+
+    def write(self, result: Result, **more: object) -> None:
+        """Write `result`; notes about it (trust, what was left out) go to standard error."""
+        hidden: list[str] = []
+        if self.format == "parquet":
+            with self._bytes() as file:
+                formats.to_parquet(result, file)
+        else:
+            with self._text() as out:
+                hidden = self._write(result, out, more)
+        if not self.is_quiet:
+            self._narrate(result, hidden)
+
+    def _write(self, result: Result, out: IO[str], more: dict[str, object]) -> list[str]:
+        if self.format == "json":
+            formats.to_json(result, out, **more)
+        elif self.format == "table":
+            return table.show(result, out, self.is_wide)
+        else:
+            writers = {"jsonl": formats.to_jsonl, "csv": formats.to_csv, "markdown": formats.to_markdown}
+            writers[self.format](result, out)
+        return []
+
+    def _narrate(self, result: Result, hidden: list[str]) -> None:
+        if result.truncated:
+            narrate.note(f"the first {len(result.rows):,} rows are shown; --limit -1 shows all")
+        if hidden:
+            narrate.note(f"{len(hidden)} columns do not fit: {', '.join(hidden)}; --wide or --format csv shows them")
+        if self.format != "json":
+            narrate.trust(result.trust)
+
+    @contextlib.contextmanager
+    def _text(self) -> Iterator[IO[str]]:
+        if self.path is None:
+            yield sys.stdout
+            return
+        with self._open("w", encoding="utf-8", errors="replace", newline="") as file:
+            yield file
+
+    @contextlib.contextmanager
+    def _bytes(self) -> Iterator[IO[bytes]]:
+        if self.path is None and sys.stdout.isatty():
+            raise TraceqError("Parquet is not for a terminal", "-o FILE.parquet", Status.USAGE)
+        if self.path is None:
+            yield sys.stdout.buffer
+            return
+        with self._open("wb") as file:
+            yield file
+
+    def _open(self, mode: str, **how: Any) -> Any:
+        assert self.path is not None
+        try:
+            return open(self.path, mode, **how)
+        except OSError as error:
+            raise TraceqError(f"{self.path}: {error.strerror}", "-o names a file that can be written", Status.USAGE) from error

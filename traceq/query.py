@@ -1,0 +1,242 @@
+"""The canned questions: reading the header of a query file, binding parameters, running it, and the trust line.
+
+A query is one file `queries/<area>/<name>.sql`: a header of `-- key: value` lines and one SELECT. The name is unique.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from traceq.errors import Status, TraceqError
+from traceq.resources import folder
+
+Value = str | int | float | bool | None
+HEADER = re.compile(r"-- ([a-z]+): (.*)")
+PARAM = re.compile(r"(\w+) ([A-Z]+) = (.+?) -- (.+)")
+COLUMN = re.compile(r"(\w+) ([A-Z]+)(?: (\w+))? -- (.+)")
+TYPES = {"BIGINT": int, "INTEGER": int, "DOUBLE": float, "VARCHAR": str, "BOOLEAN": bool}
+KEYS = {"title", "what", "value", "needs", "layout", "param", "column", "chart", "order", "example"}
+REQUIRED = ("title", "what", "value", "needs", "column", "order", "example")
+
+
+@dataclass(frozen=True)
+class Param:
+    """A parameter of a query; `default` is None where the header says NULL."""
+
+    name: str
+    type: str
+    default: Value
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a result; `unit` is ns, bytes, count, percent, ratio or None."""
+
+    name: str
+    type: str
+    unit: str | None = None
+    meaning: str = ""
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query file: its header, and the text that DuckDB gets."""
+
+    name: str
+    area: str
+    title: str
+    what: str
+    value: str
+    needs: tuple[str, ...]
+    layout: str
+    params: tuple[Param, ...]
+    columns: tuple[Column, ...]
+    chart: str | None
+    order: str
+    examples: tuple[str, ...]
+    sql: str
+
+
+@dataclass(frozen=True)
+class Result:
+    """Rows in base units with what they mean; `trust` has, for each run, its checks and the sentences that matter."""
+
+    query: str
+    params: Mapping[str, Value]
+    columns: tuple[Column, ...]
+    rows: list[tuple[Any, ...]]
+    truncated: bool = False
+    layout: str = "table"
+    trust: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+def names() -> list[str]:
+    """The names of all queries, from the file names alone."""
+    return sorted(path.stem for path in folder("queries").glob("*/*.sql"))
+
+
+def load(name: str) -> Query:
+    """The query of that name. Raises TraceqError (usage) with the nearest names when there is none."""
+    found = list(folder("queries").glob(f"*/{name}.sql")) if re.fullmatch(r"\w+", name) else []
+    if not found:
+        near = difflib.get_close_matches(name, names(), n=3)
+        meant = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise TraceqError(f"no query is called {name!r}{meant}", "traceq query --list shows them all", Status.USAGE)
+    return parse(found[0])
+
+
+@cache
+def parse(path: Path) -> Query:
+    """The query in a file. Raises TraceqError (internal) naming the line that breaks the header convention."""
+    text = path.read_text("utf-8")
+    entries = _header(path, text)
+    values = {key: [v for k, v in entries if k == key] for key in KEYS}
+    if missing := [key for key in REQUIRED if not values[key]]:
+        raise _fault(path, f"the header lacks {', '.join(missing)}")
+    return Query(
+        name=path.stem,
+        area=path.parent.name,
+        title=values["title"][0],
+        what=values["what"][0],
+        value=values["value"][0],
+        needs=tuple(re.split(r",\s*", values["needs"][0])),
+        layout=(values["layout"] or ["table"])[0],
+        params=tuple(_param(path, text) for text in values["param"]),
+        columns=tuple(_column(path, text) for text in values["column"]),
+        chart=(values["chart"] or [None])[0],
+        order=values["order"][0],
+        examples=tuple(values["example"]),
+        sql=text,
+    )
+
+
+def run(
+    con: duckdb.DuckDBPyConnection, query: Query, given: Mapping[str, Value | str], limit: int | None = None
+) -> Result:
+    """The rows of `query` with the parameters `given` (text is converted), at most `limit` of them.
+
+    Raises TraceqError: usage for an unknown parameter, a bad value or an unknown run; failed when DuckDB refuses.
+    """
+    params = bind(query, given)
+    _check_runs(con, query, params)
+    columns, rows, truncated = fetch(con, query.sql, params, limit)
+    units = {c.name: c for c in query.columns}
+    return Result(
+        query.name,
+        params,
+        tuple(units.get(c.name, c) for c in columns),
+        rows,
+        truncated,
+        query.layout,
+        trust(con, [str(v) for k, v in params.items() if k in ("run", "a", "b") and v is not None]),
+    )
+
+
+def fetch(
+    con: duckdb.DuckDBPyConnection, sql: str, params: Mapping[str, Value], limit: int | None
+) -> tuple[tuple[Column, ...], list[tuple[Any, ...]], bool]:
+    """Columns, rows (at most `limit`) and whether there were more. Raises TraceqError (failed) with DuckDB's reason."""
+    try:
+        cursor = con.execute(sql, dict(params)) if params else con.execute(sql)
+        columns = tuple(Column(d[0], str(d[1])) for d in cursor.description or [])
+        rows = cursor.fetchall() if limit is None else cursor.fetchmany(limit + 1)
+    except duckdb.Error as error:
+        raise TraceqError(*explain(error)) from error
+    return columns, rows[:limit], limit is not None and len(rows) > limit
+
+
+def explain(error: duckdb.Error) -> tuple[str, str | None]:
+    """DuckDB's complaint as one line, and its own suggestion, if it makes one, as the hint."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    hint = next((line for line in lines[1:] if line.startswith(("Did you mean", "Candidate"))), None)
+    return lines[0] if lines else type(error).__name__, hint or "traceq schema shows the tables and columns"
+
+
+def bind(query: Query, given: Mapping[str, Value | str]) -> dict[str, Value]:
+    """Every declared parameter with its value. Raises TraceqError (usage) for unknown names and bad values."""
+    known = {p.name: p for p in query.params}
+    if unknown := [name for name in given if name not in known]:
+        takes = ", ".join(known) or "none"
+        raise TraceqError(f"query {query.name} has no parameter {unknown[0]!r}", f"its parameters: {takes}", Status.USAGE)
+    return {p.name: _convert(p, given[p.name]) if p.name in given else p.default for p in query.params}
+
+
+def trust(con: duckdb.DuckDBPyConnection, runs: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """The checks of each of `runs` (none given: of all) by name, with `notes` for what matters."""
+    found: dict[str, dict[str, Any]] = {}
+    for run_label in runs or [None]:
+        rows = fetch(con, load("trust").sql, {"run": run_label}, None)[1]
+        for label, item, value, note in rows:
+            entry = found.setdefault(label, {"notes": []})
+            entry[item] = value
+            entry["notes"] += [note] if note else []
+    return found
+
+
+def _check_runs(con: duckdb.DuckDBPyConnection, query: Query, params: Mapping[str, Value]) -> None:
+    asked = [params[name] for name in ("run", "a", "b") if params.get(name) is not None]
+    if not asked:
+        return
+    labels = [row[0] for row in fetch(con, load("runs").sql, {}, None)[1]]
+    for label in asked:
+        if label not in labels:
+            near = difflib.get_close_matches(str(label), labels, n=3) or labels[:10]
+            hint = f"runs here: {', '.join(near)} (traceq runs)" if near else "the store is empty: traceq ingest TRACE"
+            raise TraceqError(f"no run is called {label!r}", hint, Status.USAGE)
+
+
+def _convert(param: Param, value: Value | str) -> Value:
+    if value is None or (isinstance(value, str) and value.upper() == "NULL"):
+        return None
+    kind = TYPES[param.type]
+    try:
+        if kind is bool and isinstance(value, str):
+            return {"true": True, "1": True, "false": False, "0": False}[value.lower()]
+        return kind(value)
+    except (ValueError, KeyError, TypeError) as error:
+        raise TraceqError(
+            f"{param.name}={value!r} is no {param.type}", f"{param.name}: {param.meaning}", Status.USAGE
+        ) from error
+
+
+def _header(path: Path, text: str) -> list[tuple[str, str]]:
+    entries = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.startswith("--"):
+            break
+        found = HEADER.fullmatch(line)
+        if not found or found[1] not in KEYS:
+            raise _fault(path, f"line {number} is no header line: {line}")
+        entries.append((found[1], found[2].strip()))
+    return entries
+
+
+def _param(path: Path, text: str) -> Param:
+    if not (found := PARAM.fullmatch(text)) or found[2] not in TYPES:
+        raise _fault(path, f"param is NAME TYPE = DEFAULT -- MEANING, not: {text}")
+    bare = Param(found[1], found[2], None, found[4])
+    return Param(bare.name, bare.type, _convert(bare, found[3].strip("'")), bare.meaning)
+
+
+def _column(path: Path, text: str) -> Column:
+    if not (found := COLUMN.fullmatch(text)) or found[2] not in TYPES:
+        raise _fault(path, f"column is NAME TYPE [UNIT] -- MEANING, not: {text}")
+    return Column(found[1], found[2], found[3], found[4])
+
+
+def _fault(path: Path, what: str) -> TraceqError:
+    return TraceqError(f"{path.parent.name}/{path.name}: {what}", status=Status.INTERNAL)
+
+
+def all_queries() -> Iterable[Query]:
+    """Every query, by area and name."""
+    return [parse(path) for path in sorted(folder("queries").glob("*/*.sql"))]

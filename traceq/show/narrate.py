@@ -1,0 +1,91 @@
+"""What goes to standard error: notes, the trust line, errors and progress. Standard output is for data alone."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from traceq.errors import TraceqError
+from traceq.show.text import printable
+
+PROGRESS_AFTER_S = 0.5
+MOST_RUNS = 6
+
+
+def note(text: str) -> None:
+    """One line of narration."""
+    print(f"traceq: {printable(text)}", file=sys.stderr)
+
+
+def fail(error: TraceqError) -> None:
+    """The error's line, and the hint below it."""
+    print(f"traceq: error: {printable(error.message)}", file=sys.stderr)
+    if error.hint:
+        print(f"hint: {printable(error.hint)}", file=sys.stderr)
+
+
+def trust(found: dict[str, dict[str, Any]]) -> None:
+    """The trust line of each run that has something to say."""
+    speaking = {run: entry["notes"] for run, entry in found.items() if entry["notes"]}
+    for run, notes in list(speaking.items())[:MOST_RUNS]:
+        note(f"trust: {run}: {'; '.join(notes)}")
+    if len(speaking) > MOST_RUNS:
+        note(f"trust: {len(speaking) - MOST_RUNS} more runs have notes (traceq query trust)")
+
+
+@contextlib.contextmanager
+def progress() -> Iterator[Callable[[str], Callable[[int, int | None], None]]]:
+    """Bytes and rate of the files being read, on a terminal and for work of over half a second."""
+    if not sys.stderr.isatty():
+        yield lambda _: _nothing
+        return
+    bars = _Bars()
+    try:
+        yield bars.add
+    finally:
+        bars.stop()
+
+
+def _nothing(done: int, total: int | None) -> None:
+    """Progress that nobody watches."""
+
+
+class _Bars:
+    """A bar for the file being read; drawn only once the work has lasted a while."""
+
+    def __init__(self) -> None:
+        self._bars: Any = None
+        self._started = time.monotonic()
+        self._task: Any = None
+
+    def add(self, path: str) -> Callable[[int, int | None], None]:
+        self._task = None
+
+        def advance(done: int, total: int | None) -> None:
+            if time.monotonic() - self._started < PROGRESS_AFTER_S:
+                return
+            if self._bars is None:
+                self._bars = _draw()
+            if self._task is None:
+                self._task = self._bars.add_task(printable(path), total=total)
+            what = f"{printable(path)} (deriving)" if total and done >= total else printable(path)
+            self._bars.update(self._task, completed=done, total=total, description=what)
+
+        return advance
+
+    def stop(self) -> None:
+        if self._bars is not None:
+            self._bars.stop()
+
+
+def _draw() -> Any:
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn, TransferSpeedColumn
+
+    columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TransferSpeedColumn()]
+    bars = Progress(*columns, console=Console(file=sys.stderr), transient=True)
+    bars.start()
+    return bars

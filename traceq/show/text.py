@@ -1,0 +1,20 @@
+"""Text from a trace, made safe and short enough for a terminal."""
+
+from __future__ import annotations
+
+import re
+
+UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+HEADING = {"pct": "%", "ns": ""}
+
+
+def printable(text: str) -> str:
+    """Control and direction characters as visible escapes: a kernel's name never moves the cursor."""
+    return UNSAFE.sub(lambda c: f"\\x{ord(c[0]):02x}" if ord(c[0]) < 256 else f"\\u{ord(c[0]):04x}", text)
+
+
+def heading(name: str, unit: str | None) -> str:
+    """A column's name without what its cells say themselves: `gemm_pct_of_kernel` is `gemm % of kernel`."""
+    if unit is None:
+        return name.replace("_", " ")
+    return " ".join(HEADING.get(word, word) for word in name.split("_") if HEADING.get(word, word))
