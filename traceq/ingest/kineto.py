@@ -11,7 +11,9 @@ import array
 import json
 import re
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -69,13 +71,16 @@ def read(con: duckdb.DuckDBPyConnection, source: Source, piece_bytes: int = PIEC
     con.execute(CREATE)
     cutter = Cutter(source, source.name, piece_bytes)
     loader = _Loader(con, source.name)
-    batch: list[Piece] = []
-    for piece in cutter:
-        batch.append(piece)
-        if len(batch) == BATCH_PIECES:
+    pieces = iter(cutter)
+
+    def next_batch() -> list[Piece]:
+        return list(islice(pieces, BATCH_PIECES))
+
+    with ThreadPoolExecutor(1) as reader:  # reads and cuts ahead while DuckDB parses
+        ahead = reader.submit(next_batch)
+        while batch := ahead.result():
+            ahead = reader.submit(next_batch)
             loader.load(batch)
-            batch.clear()
-    loader.load(batch)
     return loader.finish(cutter.head, source.cut)
 
 

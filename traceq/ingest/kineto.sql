@@ -88,8 +88,8 @@ CREATE OR REPLACE VIEW stage.kept AS
 SELECT n.id, n.stored_in, n.start_ns, e.* EXCLUDE (ts_ns, pos)
 FROM stage.events AS e JOIN stage.numbered AS n ON n.event = e.rowid;
 
--- What remains of an event's args once the keys with a column of their own, and those not worth one, are taken out.
--- yyjson reads bare NaN and Infinity; they are no JSON and mean "missing".
+-- What remains of an event's args (`rest`) once the keys with a column of their own, and those not worth one, are taken
+-- out. yyjson reads bare NaN and Infinity; they are no JSON and mean "missing".
 CREATE OR REPLACE MACRO stage.without_nan(j) AS
     CASE
         WHEN regexp_matches(j, '(?i)[:,\[]\s*[+-]?(nan|inf|infinity)\s*[,}\]]') THEN regexp_replace(
@@ -99,8 +99,7 @@ CREATE OR REPLACE MACRO stage.without_nan(j) AS
         ELSE j
     END;
 
-CREATE OR REPLACE MACRO stage.others(args, known) AS
-    CASE WHEN args IS NOT NULL THEN nullif(stage.without_nan(json_merge_patch(args, known)::VARCHAR), '{}')::JSON END;
+CREATE OR REPLACE MACRO stage.others(args, known) AS CASE WHEN args IS NOT NULL THEN nullif(json_merge_patch(args, known)::VARCHAR, '{}') END;
 
 -- `scope`: correlation ids are unique within one. It is empty in a file of one profiler; where ranks were merged into one
 -- file, the label in front of the process id ("[rank 3] 4242").
@@ -126,7 +125,15 @@ WITH gpu AS (
             "grid": ["BIGINT"], "block": ["BIGINT"], "registers per thread": "BIGINT", "shared memory": "BIGINT",
             "est. achieved occupancy %": "DOUBLE", "bytes": "BIGINT", "graph id": "BIGINT", "graph node id": "BIGINT",
             "fromDevice": "BIGINT", "toDevice": "BIGINT"
-        }') AS a
+        }') AS a,
+        stage.others(args, '{
+            "device": null, "context": null, "stream": null, "correlation": null, "External id": null, "external id": null,
+            "grid": null, "block": null, "registers per thread": null, "shared memory": null, "est. achieved occupancy %": null,
+            "bytes": null, "graph id": null, "graph node id": null, "fromDevice": null, "toDevice": null, "queued": null,
+            "blocks per SM": null, "warps per SM": null, "memory bandwidth (GB/s)": null,
+            "Collective name": null, "In msg nelems": null, "Out msg nelems": null, "Group size": null, "dtype": null,
+            "Process Group Name": null, "Process Group Ranks": null, "Seq": null, "Dst Rank": null
+        }') AS rest
     FROM stage.kept
     WHERE stored_in = 'gpu_activities'
 )
@@ -149,14 +156,7 @@ SELECT
     END AS dst_kind,
     a."fromDevice" AS src_device, a."toDevice" AS dst_device,
     CASE WHEN starts_with(args, '{') AND contains(args, '"Collective name"') THEN args END AS collective,
-    stage.others(args, '{
-        "device": null, "context": null, "stream": null, "correlation": null, "External id": null, "external id": null,
-        "grid": null, "block": null, "registers per thread": null, "shared memory": null, "est. achieved occupancy %": null,
-        "bytes": null, "graph id": null, "graph node id": null, "fromDevice": null, "toDevice": null, "queued": null,
-        "blocks per SM": null, "warps per SM": null, "memory bandwidth (GB/s)": null,
-        "Collective name": null, "In msg nelems": null, "Out msg nelems": null, "Group size": null, "dtype": null,
-        "Process Group Name": null, "Process Group Ranks": null, "Seq": null, "Dst Rank": null
-    }') AS details
+    stage.without_nan(rest)::JSON AS details
 FROM gpu LEFT JOIN stage.lanes AS l USING (pid);
 
 CREATE OR REPLACE TABLE stage.dtypes AS
@@ -188,7 +188,10 @@ CREATE OR REPLACE TABLE stage.calls AS
 WITH calls AS (
     SELECT id, cat, name, pid, tid, start_ns, dur_ns, args, from_json(args, '{
         "correlation": "BIGINT", "External id": "BIGINT"
-    }') AS a
+    }') AS a,
+        stage.others(args, '{
+            "correlation": null, "External id": null, "external id": null, "cbid": null, "cid": null, "external ts": null
+        }') AS rest
     FROM stage.kept
     WHERE stored_in = 'api_calls'
 )
@@ -196,9 +199,7 @@ SELECT
     id AS call_id, name AS recorded_name, CASE WHEN lower(cat) = 'cuda_driver' THEN 'driver' ELSE 'runtime' END AS api,
     regexp_extract(pid, '^\[(.*)\] ', 1) AS scope, pid, tid, start_ns, dur_ns,
     a.correlation AS correlation_id, a."External id" AS external_id, NULL::BIGINT AS result,
-    stage.others(args, '{
-        "correlation": null, "External id": null, "external id": null, "cbid": null, "cid": null, "external ts": null
-    }') AS details
+    stage.without_nan(rest)::JSON AS details
 FROM calls;
 
 CREATE OR REPLACE VIEW stage.ops AS
@@ -207,7 +208,13 @@ WITH ops AS (
         "External id": "BIGINT", "Sequence number": "BIGINT", "Fwd thread id": "BIGINT", "Input Dims": "JSON",
         "Input type": "JSON", "Input Strides": "JSON", "Concrete Inputs": "JSON", "Module Hierarchy": "VARCHAR",
         "kernel_file": "VARCHAR", "kernel_hash": "VARCHAR"
-    }') AS a
+    }') AS a,
+        stage.others(args, '{
+            "External id": null, "external id": null, "Sequence number": null, "Fwd thread id": null, "Input Dims": null,
+            "Input type": null, "Input Strides": null, "Concrete Inputs": null, "Module Hierarchy": null, "kernel_file": null,
+            "kernel_hash": null, "Ev Idx": null, "Record function id": null, "Trace name": null, "Trace iteration": null,
+            "Profiler Event Index": null, "Device": null, "finished": null
+        }') AS rest
     FROM stage.kept
     WHERE stored_in = 'ops'
 )
@@ -217,18 +224,17 @@ SELECT
     a."Input Dims" AS input_dims, a."Input type" AS input_types, a."Input Strides" AS input_strides,
     a."Concrete Inputs" AS concrete_inputs, nullif(a."Module Hierarchy", '') AS module,
     a."kernel_file" AS kernel_file, a."kernel_hash" AS kernel_hash,
-    stage.others(args, '{
-        "External id": null, "external id": null, "Sequence number": null, "Fwd thread id": null, "Input Dims": null,
-        "Input type": null, "Input Strides": null, "Concrete Inputs": null, "Module Hierarchy": null, "kernel_file": null,
-        "kernel_hash": null, "Ev Idx": null, "Record function id": null, "Trace name": null, "Trace iteration": null,
-        "Profiler Event Index": null, "Device": null, "finished": null
-    }') AS details
+    stage.without_nan(rest)::JSON AS details
 FROM ops;
 
 CREATE OR REPLACE TABLE stage.ranges AS
 WITH ranges AS (
     SELECT id, ph, cat, name, pid, tid, start_ns, CASE WHEN ph = 'X' THEN dur_ns END AS dur_ns, args,
-        from_json(args, '{"External id": "BIGINT"}')."External id" AS external_id
+        from_json(args, '{"External id": "BIGINT"}')."External id" AS external_id,
+        stage.others(args, '{
+            "External id": null, "external id": null, "Ev Idx": null, "Record function id": null, "Trace name": null,
+            "Trace iteration": null, "Profiler Event Index": null, "finished": null
+        }') AS rest
     FROM stage.kept
     WHERE stored_in = 'ranges'
 )
@@ -241,21 +247,19 @@ SELECT
         ELSE 'record_function'
     END AS kind,
     name, pid, tid, start_ns, dur_ns, external_id,
-    stage.others(args, '{
-        "External id": null, "external id": null, "Ev Idx": null, "Record function id": null, "Trace name": null,
-        "Trace iteration": null, "Profiler Event Index": null, "finished": null
-    }') AS details
+    stage.without_nan(rest)::JSON AS details
 FROM ranges;
 
 INSERT INTO python_calls
 SELECT
     1, id, name, pid, tid,
     start_ns, dur_ns, NULL, NULL, NULL, a."Python id", a."Python parent id", a."Python module id",
-    stage.others(args, '{
-        "Python id": null, "Python parent id": null, "Python module id": null, "Ev Idx": null, "finished": null
-    }')
+    stage.without_nan(rest)::JSON
 FROM (
-    SELECT *, from_json(args, '{"Python id": "BIGINT", "Python parent id": "BIGINT", "Python module id": "BIGINT"}') AS a
+    SELECT *, from_json(args, '{"Python id": "BIGINT", "Python parent id": "BIGINT", "Python module id": "BIGINT"}') AS a,
+        stage.others(args, '{
+            "Python id": null, "Python parent id": null, "Python module id": null, "Ev Idx": null, "finished": null
+        }') AS rest
     FROM stage.kept
     WHERE stored_in = 'python_calls'
 );
@@ -266,15 +270,16 @@ INSERT INTO memory_events
 SELECT
     1, name, start_ns, pid, tid, NULL, nullif(a."Device Id", -1), a."Device Type", a."Bytes",
     a."Total Allocated", a."Total Reserved", a."Addr",
-    stage.others(args, '{
-        "Device Id": null, "Device Type": null, "Bytes": null, "Total Allocated": null, "Total Reserved": null, "Addr": null,
-        "Ev Idx": null, "finished": null
-    }')
+    stage.without_nan(rest)::JSON
 FROM (
     SELECT *, from_json(args, '{
         "Device Id": "BIGINT", "Device Type": "BIGINT", "Bytes": "BIGINT", "Total Allocated": "BIGINT",
         "Total Reserved": "BIGINT", "Addr": "VARCHAR"
-    }') AS a
+    }') AS a,
+        stage.others(args, '{
+            "Device Id": null, "Device Type": null, "Bytes": null, "Total Allocated": null, "Total Reserved": null, "Addr": null,
+            "Ev Idx": null, "finished": null
+        }') AS rest
     FROM stage.kept
     WHERE stored_in = 'memory_events'
 )
@@ -284,26 +289,27 @@ INSERT INTO syncs
 SELECT
     1, coalesce(a."cuda_sync_kind", name), a.device, a.context, nullif(coalesce(a.stream, TRY_CAST(tid AS BIGINT)), -1),
     start_ns, dur_ns, a.correlation, a."External id", a."wait_on_stream",
-    stage.others(args, '{
-        "cuda_sync_kind": null, "device": null, "context": null, "stream": null, "correlation": null, "External id": null,
-        "wait_on_stream": null
-    }')
+    stage.without_nan(rest)::JSON
 FROM (
     SELECT *, from_json(args, '{
         "cuda_sync_kind": "VARCHAR", "device": "BIGINT", "context": "BIGINT", "stream": "BIGINT", "correlation": "BIGINT",
         "External id": "BIGINT", "wait_on_stream": "BIGINT"
-    }') AS a
+    }') AS a,
+        stage.others(args, '{
+            "cuda_sync_kind": null, "device": null, "context": null, "stream": null, "correlation": null, "External id": null,
+            "wait_on_stream": null
+        }') AS rest
     FROM stage.kept
     WHERE stored_in = 'syncs'
 )
 ORDER BY ALL;
 
 INSERT INTO overheads
-SELECT 1, name, pid, tid, start_ns, dur_ns, stage.others(args, '{}')
+SELECT 1, name, pid, tid, start_ns, dur_ns, stage.without_nan(args)::JSON
 FROM stage.kept WHERE stored_in = 'overheads' ORDER BY ALL;
 
 INSERT INTO counters
-SELECT 1, name, pid, tid, start_ns, stage.others(args, '{}')
+SELECT 1, name, pid, tid, start_ns, stage.without_nan(args)::JSON
 FROM stage.kept WHERE stored_in = 'counters' ORDER BY ALL;
 
 INSERT INTO processes

@@ -43,6 +43,8 @@ class Outcome:
     path: str
     result: str
     run: str | None = None
+    rank: int | None = None
+    sha256: str = ""
     size_bytes: int = 0
     events: int = 0
     kept: int = 0
@@ -139,10 +141,10 @@ def _read(path: str, scratch: Path, options: Options, progress: Progress | None)
         notes = _notes(reading, counts)
         publish.write_trace(con, _trace(con, source, reading, notes), options.step_ns)
         con.execute("CHECKPOINT")
-        rank_of = _rank_of(reading)
+        rank_of, sha256 = _rank_of(reading), source.sha256()
     return Outcome(
-        path, "ingested", options.label or default_label(path, rank_of), source.raw_bytes, **counts,
-        read_ns=read - started, derive_ns=time.monotonic_ns() - read, notes=notes,
+        path, "ingested", options.label or default_label(path, rank_of), rank_of[0] if rank_of else None, sha256,
+        source.raw_bytes, **counts, read_ns=read - started, derive_ns=time.monotonic_ns() - read, notes=notes,
     )  # fmt: skip
 
 
@@ -163,7 +165,8 @@ def _publish(store: Path, folder: Path, outcomes: list[Outcome], options: Option
     if not has_new and not (options.step_ns and any(o.result == "known" for o in outcomes)):
         return outcomes
     published = []
-    with files.publishing(store) as con:
+    seed = next((folder / f"{n}.duckdb" for n, o in enumerate(outcomes) if o.result == "ingested"), None)
+    with files.publishing(store, seed) as con:
         for number, outcome in enumerate(outcomes):
             if outcome.result == "ingested":
                 outcome = _add(con, folder / f"{number}.duckdb", outcome)
@@ -175,16 +178,15 @@ def _publish(store: Path, folder: Path, outcomes: list[Outcome], options: Option
 
 def _add(con: duckdb.DuckDBPyConnection, scratch: Path, outcome: Outcome) -> Outcome:
     """Add one trace, unless a file with the same content came in meanwhile."""
-    with contextlib.closing(duckdb.connect(scratch, read_only=True)) as trace:
-        (sha256, rank) = trace.execute("SELECT sha256, rank FROM traces").fetchall()[0]
-    if old := publish.known_traces(con).get(sha256):
+    if old := publish.known_traces(con).get(outcome.sha256) if scratch.exists() else None:
         return replace(outcome, result="known", run=old.run)
     wanted = outcome.run or "run"
     label = publish.add_trace(con, scratch, wanted)
     if label == wanted:
         return outcome
-    note = f"the run {wanted!r} already holds {'a trace' if rank is None else f'rank {rank}'} ({_paths(con, wanted)}); "
-    return replace(outcome, run=label, notes=[*outcome.notes, f"{note}this file became the run {label!r}"])
+    which = "a trace" if outcome.rank is None else f"rank {outcome.rank}"
+    note = f"the run {wanted!r} already holds {which} ({_paths(con, wanted)}); this file became the run {label!r}"
+    return replace(outcome, run=label, notes=[*outcome.notes, note])
 
 
 def _paths(con: duckdb.DuckDBPyConnection, label: str) -> str:

@@ -25,11 +25,22 @@ INSERT INTO rules SELECT * FROM read_csv(?, header = true, quote = '"', escape =
 
 def create(con: duckdb.DuckDBPyConnection) -> None:
     """Make an empty store of the current schema in the database that `con` is open on."""
-    for name in ("schema.sql", "views.sql", "comments.sql"):
+    create_tables(con)
+    complete(con)
+
+
+def complete(con: duckdb.DuckDBPyConnection) -> None:
+    """Make a store of its bare tables: the views, the documentation of every column, and the versions."""
+    for name in ("views.sql", "comments.sql"):
         con.execute((HERE / name).read_text("utf-8"))
-    con.execute(READ_RULES, [str(HERE / "rules.csv")])
     versions = {"schema_version": str(SCHEMA_VERSION), "traceq_version": __version__, "duckdb_version": duckdb.__version__}
     con.executemany("INSERT INTO meta VALUES (?, ?)", list(versions.items()))
+
+
+def create_tables(con: duckdb.DuckDBPyConnection) -> None:
+    """The tables alone, with the built-in rules: what deriving a trace needs."""
+    con.execute((HERE / "schema.sql").read_text("utf-8"))
+    con.execute(READ_RULES, [str(HERE / "rules.csv")])
 
 
 def derive(con: duckdb.DuckDBPyConnection) -> None:

@@ -16,11 +16,12 @@ from typing import IO
 import duckdb
 
 from traceq.errors import Status, TraceqError
-from traceq.store.build import CONFIG, SCHEMA_VERSION, create
+from traceq.store.build import CONFIG, SCHEMA_VERSION, complete, create, create_tables
 
 STORAGE_VERSION = "v1.5.0"
 DEFAULT = "traceq.duckdb"
 MEMORY_LIMIT = "2GB"
+STAGE_ROWS = 16_384
 LOCK_PATIENCE_S = 30.0
 
 
@@ -83,7 +84,7 @@ def locked_down(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     spill = tempfile.mkdtemp(prefix="traceq-")
     con = duckdb.connect(config={**CONFIG, "temp_directory": spill, "memory_limit": MEMORY_LIMIT})
     try:
-        con.execute(f"""ATTACH '{str(path).replace("'", "''")}' AS store (READ_ONLY)""")
+        con.execute(f"ATTACH {quoted(path)} AS store (READ_ONLY)")
         con.execute("USE store")
         con.execute("SET enable_external_access = false; SET lock_configuration = true")
         yield con
@@ -93,23 +94,28 @@ def locked_down(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 @contextlib.contextmanager
-def publishing(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+def publishing(path: Path, seed: Path | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
     """A private copy of the store to change; on success it takes the store's place, on any failure nothing changed.
 
-    Readers keep what they have open and are never waited for; another publisher is waited for, for half a minute.
-    Raises TraceqError (store) when that one does not end, or when a client holds the store for writing.
+    Where there is no store yet, the scratch store `seed` (moved, not copied) becomes it. Readers keep what they have open
+    and are never waited for; another publisher is waited for, for half a minute. Raises TraceqError (store) when that one
+    does not end, or when a client holds the store for writing.
     """
     with _lock(path):
         new = path.with_name(f"{path.name}.new")
-        _remove(new, new.with_name(f"{new.name}.wal"))
-        if path.exists():
+        leftovers = (new, new.with_name(f"{new.name}.wal"))
+        _remove(*leftovers)
+        is_first = not path.exists()
+        if not is_first:
             with contextlib.closing(open_store(path)):
                 shutil.copyfile(path, new)
+        elif seed:
+            os.replace(seed, new)
         con = _connect(new)
         try:
             con.execute("BEGIN")
-            if not path.exists():
-                create(con)
+            if is_first:
+                complete(con) if seed else create(con)
             yield con
             con.execute("COMMIT")
             con.execute("CHECKPOINT")
@@ -118,7 +124,7 @@ def publishing(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
             os.replace(new, path)
         finally:
             con.close()
-            _remove(new, new.with_name(f"{new.name}.wal"))
+            _remove(*leftovers)
 
 
 @contextlib.contextmanager
@@ -143,11 +149,21 @@ def scratch_folder(path: Path) -> Iterator[Path]:
 
 
 def scratch_store(path: Path, memory_limit: str) -> duckdb.DuckDBPyConnection:
-    """An empty store in a scratch file, with a `stage` database beside it for what is only needed on the way."""
+    """The tables of a store in a scratch file, with a `stage` database beside it for what is only needed on the way.
+
+    Row groups of the stage are small so that all threads have some to read in a small trace too.
+    """
     con = _connect(path, memory_limit=memory_limit, temp_directory=str(path.with_suffix(".spill")))
-    create(con)
-    con.execute(f"""ATTACH '{str(path.with_suffix(".stage")).replace("'", "''")}' AS stage""")
+    con.execute("BEGIN")
+    create_tables(con)
+    con.execute("COMMIT")
+    con.execute(f"ATTACH {quoted(path.with_suffix('.stage'))} AS stage (ROW_GROUP_SIZE {STAGE_ROWS})")
     return con
+
+
+def quoted(path: Path) -> str:
+    """A path as an SQL string."""
+    return f"""'{str(path).replace("'", "''")}'"""
 
 
 def _connect(path: Path, read_only: bool = False, **config: str) -> duckdb.DuckDBPyConnection:

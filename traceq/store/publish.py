@@ -9,6 +9,7 @@ from pathlib import Path
 import duckdb
 
 from traceq.store.build import trace_tables
+from traceq.store.files import quoted
 
 
 @dataclass(frozen=True)
@@ -34,9 +35,13 @@ def add_trace(con: duckdb.DuckDBPyConnection, scratch: Path, label: str) -> str:
     """Copy the one trace of `scratch` into the store under the run `label`, and return the label it got.
 
     A run holds one trace a rank. If that place is taken by another file, the trace becomes a run of its own with a
-    number behind the label: two files are never merged into one rank, and none replaces the other.
+    number behind the label: two files are never merged into one rank, and none replaces the other. A scratch store that
+    has become the store itself only needs its label.
     """
-    con.execute(f"""ATTACH '{str(scratch).replace("'", "''")}' AS scratch (READ_ONLY)""")
+    if not scratch.exists():
+        con.execute("UPDATE runs SET label = ?", [label])
+        return label
+    con.execute(f"ATTACH {quoted(scratch)} AS scratch (READ_ONLY)")
     try:
         run_id, label = _run_for(con, label)
         trace_id = _scalar(con, "SELECT coalesce(max(trace_id), 0) + 1 FROM traces")

@@ -2,19 +2,23 @@
 
 -- One row a distinct kernel name: the rule with the smallest priority that matches it, and the name without return type,
 -- namespaces, template and call arguments (what nsys calls the short name).
+-- The rules become one CASE with constant patterns: a pattern taken from a column would be compiled for every name.
+SET VARIABLE rule_cases = (
+    SELECT
+        'SELECT name, CASE '
+        || coalesce(string_agg(format('WHEN regexp_matches(name, ''{}'') THEN {} ', replace(pattern, '''', ''''''), priority), '' ORDER BY priority), '')
+        || 'WHEN false THEN 0 END AS priority FROM (SELECT DISTINCT name FROM stage.activities WHERE kind = ''kernel'')'
+    FROM rules
+);
+
 CREATE OR REPLACE TABLE stage.kernel_names AS
-WITH names AS (SELECT DISTINCT name FROM stage.activities WHERE kind = 'kernel'),
-matched AS (
-    SELECT n.name, arg_min(r.category, r.priority) AS category, arg_min(r.origin, r.priority) AS origin
-    FROM names AS n, rules AS r WHERE regexp_matches(n.name, r.pattern) GROUP BY n.name
-)
 SELECT
-    n.name, coalesce(m.category, 'other') AS category, coalesce(m.origin, 'unknown') AS origin,
+    n.name, coalesce(r.category, 'other') AS category, coalesce(r.origin, 'unknown') AS origin,
     coalesce(
         nullif(regexp_extract(replace(n.name, '(anonymous namespace)::', ''), '^(?:void |std::enable_if<[^>]*>::type )?(?:[^<(]*::)?([^<(:]+)', 1), ''),
         n.name
     ) AS short_name
-FROM names AS n LEFT JOIN matched AS m USING (name);
+FROM query(getvariable('rule_cases')) AS n LEFT JOIN rules AS r ON r.priority = n.priority;
 
 INSERT INTO gpu_activities BY NAME
 SELECT
