@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from traceq.version import __version__
+
 if TYPE_CHECKING:
     from os import PathLike
 
     from traceq.api import Store
 
-__version__ = "0.1.0.dev0"
 __all__ = ["__version__", "open"]
 
 

@@ -34,7 +34,7 @@ class Store:
         return f"traceq.open({str(self.path)!r})"
 
     def query(self, name: str, **params: queries.Value) -> pl.DataFrame:
-        """The rows of a canned query, e.g. `query("gemm_share", run="eager")`. Raises TraceqError as the command does."""
+        """The rows of a canned query, e.g. `query("gemm_share", run="eager")`; raises as the command fails."""
         query = queries.load(name)
         result = queries.run(self._con, query, params)
         schema = {c.name: POLARS[c.type] for c in query.columns}

@@ -38,7 +38,7 @@ def check(con: duckdb.DuckDBPyConnection, query: Query) -> list[str]:
         declared = {p.name for p in query.params}
         faults = [f"placeholder and param differ: {name}" for name in sorted(set(found[0].named_parameters) ^ declared)]
         faults += _columns(con, query) if not faults else []
-        (text,) = con.execute("SELECT json_serialize_sql(?)", [query.sql]).fetchall()[0]
+        ((text,),) = con.execute("SELECT json_serialize_sql(?)", [query.sql]).fetchall()
     except duckdb.Error as error:
         return [str(error).splitlines()[0]]
     tree = json.loads(text)
@@ -79,15 +79,20 @@ def _tree(tree: Node) -> Iterator[str]:
             divisor = _argument(node, 1)
             if divisor.get("type") != "VALUE_CONSTANT" and divisor.get("function_name") != "nullif":
                 yield "a divisor is neither a literal nor nullif(…)"
-        if node.get("class") == "WINDOW" and node.get("filter_expr") and node.get("function_name") in ("count", "count_star"):
+        if (
+            node.get("class") == "WINDOW"
+            and node.get("filter_expr")
+            and node.get("function_name") in ("count", "count_star")
+        ):
             yield "count(*) FILTER … OVER is quadratic: use sum(CASE …) OVER"
         if node.get("type") == "JOIN" and node.get("ref_type") == "REGULAR" and _time_inequalities(node) >= 2:
             yield "a join on two time inequalities is quadratic: use ASOF JOIN or a window"
 
 
 def _argument(node: Node, place: int) -> Node:
-    argument: Node = node.get("arguments", node.get("children", []))[place]
-    return argument.get("expression", argument)
+    argument: Node = (node.get("arguments") or node["children"])[place]
+    inner: Node = argument.get("expression", argument)
+    return inner
 
 
 def _time_inequalities(join: Node) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -22,7 +22,13 @@ Value = str | int | float | bool | None
 HEADER = re.compile(r"-- ([a-z]+): (.*)")
 PARAM = re.compile(r"(\w+) ([A-Z]+) = (.+?) -- (.+)")
 COLUMN = re.compile(r"(\w+) ([A-Z]+)(?: (\w+))? -- (.+)")
-TYPES = {"BIGINT": int, "INTEGER": int, "DOUBLE": float, "VARCHAR": str, "BOOLEAN": bool}
+CONVERT: dict[str, Callable[[str], Value]] = {
+    "BIGINT": int,
+    "INTEGER": int,
+    "DOUBLE": float,
+    "VARCHAR": str,
+    "BOOLEAN": lambda text: {"true": True, "1": True, "false": False, "0": False}[text.lower()],
+}
 KEYS = {"title", "what", "value", "needs", "layout", "param", "column", "chart", "order", "example"}
 REQUIRED = ("title", "what", "value", "needs", "column", "order", "example")
 
@@ -109,10 +115,10 @@ def parse(path: Path) -> Query:
         what=values["what"][0],
         value=values["value"][0],
         needs=tuple(re.split(r",\s*", values["needs"][0])),
-        layout=(values["layout"] or ["table"])[0],
+        layout=next(iter(values["layout"]), "table"),
         params=tuple(_param(path, text) for text in values["param"]),
         columns=tuple(_column(path, text) for text in values["column"]),
-        chart=(values["chart"] or [None])[0],
+        chart=next(iter(values["chart"]), None),
         order=values["order"][0],
         examples=tuple(values["example"]),
         sql=text,
@@ -166,14 +172,17 @@ def bind(query: Query, given: Mapping[str, Value | str]) -> dict[str, Value]:
     known = {p.name: p for p in query.params}
     if unknown := [name for name in given if name not in known]:
         takes = ", ".join(known) or "none"
-        raise TraceqError(f"query {query.name} has no parameter {unknown[0]!r}", f"its parameters: {takes}", Status.USAGE)
+        raise TraceqError(
+            f"query {query.name} has no parameter {unknown[0]!r}", f"its parameters: {takes}", Status.USAGE
+        )
     return {p.name: _convert(p, given[p.name]) if p.name in given else p.default for p in query.params}
 
 
 def trust(con: duckdb.DuckDBPyConnection, runs: Sequence[str]) -> dict[str, dict[str, Any]]:
     """The checks of each of `runs` (none given: of all) by name, with `notes` for what matters."""
     found: dict[str, dict[str, Any]] = {}
-    for run_label in runs or [None]:
+    asked: list[str | None] = [*runs] or [None]
+    for run_label in asked:
         rows = fetch(con, load("trust").sql, {"run": run_label}, None)[1]
         for label, item, value, note in rows:
             entry = found.setdefault(label, {"notes": []})
@@ -197,11 +206,8 @@ def _check_runs(con: duckdb.DuckDBPyConnection, query: Query, params: Mapping[st
 def _convert(param: Param, value: Value | str) -> Value:
     if value is None or (isinstance(value, str) and value.upper() == "NULL"):
         return None
-    kind = TYPES[param.type]
     try:
-        if kind is bool and isinstance(value, str):
-            return {"true": True, "1": True, "false": False, "0": False}[value.lower()]
-        return kind(value)
+        return CONVERT[param.type](str(value))
     except (ValueError, KeyError, TypeError) as error:
         raise TraceqError(
             f"{param.name}={value!r} is no {param.type}", f"{param.name}: {param.meaning}", Status.USAGE
@@ -221,14 +227,14 @@ def _header(path: Path, text: str) -> list[tuple[str, str]]:
 
 
 def _param(path: Path, text: str) -> Param:
-    if not (found := PARAM.fullmatch(text)) or found[2] not in TYPES:
+    if not (found := PARAM.fullmatch(text)) or found[2] not in CONVERT:
         raise _fault(path, f"param is NAME TYPE = DEFAULT -- MEANING, not: {text}")
     bare = Param(found[1], found[2], None, found[4])
     return Param(bare.name, bare.type, _convert(bare, found[3].strip("'")), bare.meaning)
 
 
 def _column(path: Path, text: str) -> Column:
-    if not (found := COLUMN.fullmatch(text)) or found[2] not in TYPES:
+    if not (found := COLUMN.fullmatch(text)) or found[2] not in CONVERT:
         raise _fault(path, f"column is NAME TYPE [UNIT] -- MEANING, not: {text}")
     return Column(found[1], found[2], found[3], found[4])
 

@@ -193,7 +193,7 @@ checks AS (
         r.run, 16, 'inflation_ratio', s.period_ns / nullif(u.step_pipelined_ns, 0),
         CASE
             WHEN g.activities IS NULL THEN NULL
-            WHEN u.step_pipelined_ns IS NULL THEN 'no un-profiled step time is known, so idle time is an upper bound (traceq ingest --step 12.3ms gives it)'
+            WHEN u.step_pipelined_ns IS NULL THEN 'idle time is an upper bound: no un-profiled step time is known (traceq ingest --step 12.3ms)'
             WHEN s.period_ns IS NOT NULL THEN format(
                 'under the profiler a step takes {:.2f} times the un-profiled {:,.3f} ms: idle time is inflated',
                 s.period_ns / nullif(u.step_pipelined_ns, 0), u.step_pipelined_ns / 1000000

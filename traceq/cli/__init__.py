@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import click
 
-from traceq import __version__
 from traceq.errors import Status, TraceqError
+from traceq.version import __version__
 
 VERBS = {
     "ingest": "Read traces into the store.",

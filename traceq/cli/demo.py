@@ -21,7 +21,7 @@ SHOWN = ("runs", "gemm_share", "launch_gaps", "kernel_histogram", "diff_categori
 
 @click.command("demo", epilog="\b\nExample:\n  traceq demo")
 def command() -> None:
-    """Ingest a bundled pair of H200 traces, eager and compiled, into a temporary store and answer the first questions."""
+    """Ingest a bundled pair of H200 traces, eager and compiled, into a temporary store, and ask the first questions."""
     path = Path(tempfile.mkdtemp(prefix="traceq-demo-")) / "demo.duckdb"
     source = folder("demo")
     for trace in json.loads((source / "demo.json").read_text("utf-8")):

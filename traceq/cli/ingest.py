@@ -29,10 +29,11 @@ A file that is in the store already is not read again. Files that say they are o
 that are cut or damaged are read as far as they go, and marked salvaged.
 """
 COLUMNS = (
-    Column("path", "VARCHAR"), Column("result", "VARCHAR"), Column("run", "VARCHAR"), Column("events", "BIGINT", "count"),
-    Column("kept", "BIGINT", "count"), Column("skipped", "BIGINT", "count"), Column("lost", "BIGINT", "count"),
-    Column("size_bytes", "BIGINT", "bytes"), Column("read_ns", "BIGINT", "ns"), Column("derive_ns", "BIGINT", "ns"),
-)  # fmt: skip
+    *(Column(name, "VARCHAR") for name in ("path", "result", "run")),
+    *(Column(name, "BIGINT", "count") for name in ("events", "kept", "skipped", "lost")),
+    Column("size_bytes", "BIGINT", "bytes"),
+    *(Column(name, "BIGINT", "ns") for name in ("read_ns", "derive_ns")),
+)
 
 
 class Duration(click.ParamType[int]):
@@ -50,7 +51,9 @@ class Duration(click.ParamType[int]):
 @click.command("ingest", epilog=EPILOG)
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option("--label", help="Name of the run; else the file's name, or the folder's for one of several ranks.")
-@click.option("--step", "step_ns", type=Duration(), metavar="TIME", help="Un-profiled pipelined step time, e.g. 12.3ms.")
+@click.option(
+    "--step", "step_ns", type=Duration(), metavar="TIME", help="Un-profiled pipelined step time, e.g. 12.3ms."
+)
 @click.option("--step-range", metavar="GLOB", help="The ranges that are steps, where no ProfilerStep marks are.")
 @click.option("--strict", "is_strict", is_flag=True, help="Refuse files that are cut or damaged.")
 @store_option

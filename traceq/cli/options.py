@@ -28,14 +28,30 @@ def store_option(function: Callable[..., Any]) -> Callable[..., Any]:
 def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """The options that say how a result is written; the verb gets them as one `output`."""
 
-    @click.option("--format", "format_", type=click.Choice(formats.FORMATS), default="table", show_default=True, help="How to write.")
+    @click.option(
+        "--format",
+        "format_",
+        type=click.Choice(formats.FORMATS),
+        default="table",
+        show_default=True,
+        help="How to write.",
+    )
     @click.option("--json", "is_json", is_flag=True, help="Short for --format json.")
     @click.option("--limit", type=int, help=f"At most N rows; -1 for all. A table shows {TABLE_ROWS}, the others all.")
     @click.option("--wide", "is_wide", is_flag=True, help="Draw a table at its full width.")
     @click.option("-o", "--output", "path", metavar="FILE", type=click.Path(path_type=Path), help="Write there.")
     @click.option("-q", "--quiet", "is_quiet", is_flag=True, help="No notes on standard error.")
     @functools.wraps(function)
-    def wrapped(*args: Any, format_: str, is_json: bool, limit: int | None, is_wide: bool, path: Path | None, is_quiet: bool, **more: Any) -> Any:
+    def wrapped(
+        *args: Any,
+        format_: str,
+        is_json: bool,
+        limit: int | None,
+        is_wide: bool,
+        path: Path | None,
+        is_quiet: bool,
+        **more: Any,
+    ) -> Any:
         output = Output("json" if is_json else format_, limit, is_wide, path, is_quiet)
         return function(*args, output=output, **more)
 
@@ -45,7 +61,14 @@ def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
 class Output:
     """How and where a result is written."""
 
-    def __init__(self, format_: str = "table", limit: int | None = None, is_wide: bool = False, path: Path | None = None, is_quiet: bool = False) -> None:
+    def __init__(
+        self,
+        format_: str = "table",
+        limit: int | None = None,
+        is_wide: bool = False,
+        path: Path | None = None,
+        is_quiet: bool = False,
+    ) -> None:
         self.format = format_
         self.is_wide = is_wide
         self.path = path
@@ -105,4 +128,6 @@ class Output:
         try:
             return open(self.path, mode, **how)
         except OSError as error:
-            raise TraceqError(f"{self.path}: {error.strerror}", "-o names a file that can be written", Status.USAGE) from error
+            raise TraceqError(
+                f"{self.path}: {error.strerror}", "-o names a file that can be written", Status.USAGE
+            ) from error

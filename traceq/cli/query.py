@@ -67,7 +67,9 @@ def command(
 def _pair(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
-        raise TraceqError(f"-p takes NAME=VALUE, not {text!r}", "traceq query NAME --help lists parameters", Status.USAGE)
+        raise TraceqError(
+            f"-p takes NAME=VALUE, not {text!r}", "traceq query NAME --help lists parameters", Status.USAGE
+        )
     return name, value
 
 
@@ -81,7 +83,10 @@ def _check() -> int:
 
 def _describe(asked: Query) -> str:
     lines = [asked.title, "", asked.what, asked.value, "", "Parameters:"]
-    lines += [f"  {p.name} ({p.type}, default {'NULL' if p.default is None else p.default}): {p.meaning}" for p in asked.params]
+    lines += [
+        f"  {p.name} ({p.type}, default {'NULL' if p.default is None else p.default}): {p.meaning}"
+        for p in asked.params
+    ]
     lines += ["  none"] if not asked.params else []
     lines += ["", "Columns:"]
     lines += [f"  {c.name} ({', '.join(filter(None, [c.type, c.unit]))}): {c.meaning}" for c in asked.columns]

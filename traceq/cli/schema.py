@@ -10,7 +10,9 @@ from traceq.errors import Status, TraceqError
 from traceq.store import files
 
 
-@click.command("schema", epilog="\b\nExamples:\n  traceq schema\n  traceq schema kernels\n  traceq schema gaps --format markdown")
+@click.command(
+    "schema", epilog="\b\nExamples:\n  traceq schema\n  traceq schema kernels\n  traceq schema gaps --format markdown"
+)
 @click.argument("table", required=False)
 @output_options
 def command(table: str | None, output: Output) -> None:

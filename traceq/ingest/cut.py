@@ -25,6 +25,15 @@ CUT = re.compile(rb"\}\s*,\s*(?=\{)")
 KINETO_CUT = b"\n  },\n  {"
 
 
+class NotATraceError(TraceqError):
+    """The file is something else, so that a folder may hold it beside traces."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(
+            message, "record one with torch.profiler.profile(...) and export_chrome_trace(PATH)", Status.INPUT
+        )
+
+
 @dataclass(frozen=True)
 class Piece:
     """Whole events without the list's brackets, `at` bytes into the decompressed file.
@@ -76,11 +85,9 @@ class Cutter:
 
     def _no_list(self, text: bytes) -> TraceqError:
         what = "it has no traceEvents list" if text.lstrip()[:1] == b"{" else "it is no JSON"
-        return TraceqError(
-            f"{self.name}: not a torch.profiler trace: {what if text.strip() else 'it is empty'}"
-            f" ({len(text):,} bytes looked at)",
-            "record one with torch.profiler.profile(...) and export_chrome_trace(PATH)",
-            Status.INPUT,
+        seen = f"{len(text):,} bytes looked at"
+        return NotATraceError(
+            f"{self.name}: not a torch.profiler trace: {what if text.strip() else 'it is empty'} ({seen})"
         )
 
 
@@ -108,8 +115,8 @@ BETWEEN = re.compile(r"[\s,]*")
 class Salvage:
     """Events taken one by one from text that did not parse as a list; each is strict JSON text again.
 
-    `lost` has the position of each stretch that is no event (bytes; characters where the text is not ASCII), `repaired` counts the strings and numbers put right,
-    `tail` is what follows the list's closing bracket (None while the list is open).
+    `lost` has the position of each stretch that is no event (bytes; characters where the text is not ASCII), `repaired`
+    counts the strings and numbers put right, `tail` is what follows the list's bracket (None while the list is open).
     """
 
     events: list[str] = field(default_factory=list)
@@ -163,7 +170,7 @@ def _behind(pattern: re.Pattern[str], text: str, pos: int) -> int:
 
 
 def _next_event(text: str, pos: int) -> int:
-    """Where reading goes on behind something that is no event: the next event, the list's end, or the end of the text."""
+    """Where reading goes on behind what is no event: at the next event, the list's end, or the end of the text."""
     found = NEXT.search(text, pos) or BEFORE_LIST_END.search(text, pos)
     return found.end() if found else len(text)
 

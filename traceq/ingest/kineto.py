@@ -1,8 +1,8 @@
 """Reading a Chrome trace of torch.profiler (Kineto) into the table `stage.events`, exactly and in bounded memory.
 
 Pieces of whole events go through Arrow into DuckDB's JSON reader with declared types: numbers are read from their text
-(DECIMAL(20,3) for µs, so ns are exact), a value of the wrong type is NULL, a piece that does not parse leaves no row and
-is then read event by event. kineto.sql says what each event becomes.
+(DECIMAL(20,3) for µs, so ns are exact), a value of the wrong type is NULL, a piece that does not parse leaves no row
+and is then read event by event. kineto.sql says what each event becomes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import nanoarrow as na
 from nanoarrow.c_array_stream import CArrayStream
 
 from traceq.errors import Status, TraceqError
-from traceq.ingest.cut import LIMIT_BYTES, PIECE_BYTES, Cutter, Piece, Salvage
+from traceq.ingest.cut import NotATraceError, LIMIT_BYTES, PIECE_BYTES, Cutter, Piece, Salvage
 from traceq.ingest.source import Source
 
 SQL = Path(__file__).with_name("kineto.sql")
@@ -36,7 +36,8 @@ SHAPE = json.dumps(
 )
 CREATE = """
 CREATE OR REPLACE TABLE stage.events (
-    pos BIGINT, ph VARCHAR, cat VARCHAR, name VARCHAR, pid VARCHAR, tid VARCHAR, ts_ns BIGINT, dur_ns BIGINT, args VARCHAR)
+    pos BIGINT, ph VARCHAR, cat VARCHAR, name VARCHAR, pid VARCHAR, tid VARCHAR,
+    ts_ns BIGINT, dur_ns BIGINT, args VARCHAR)
 """
 LOAD = f"""
 INSERT INTO stage.events
@@ -47,7 +48,9 @@ LISTED_DEVICES = """
 CREATE OR REPLACE TABLE stage.listed_devices (
     device BIGINT, name VARCHAR, uuid VARCHAR, sm_count BIGINT, memory_bytes BIGINT, compute_capability VARCHAR)
 """
-PRIVATE = re.compile(r"host|user|environ|^env|path|^(tw|mast)_|^trace_?name$|cluster|^job|token|secret|command|argv", re.I)
+PRIVATE = re.compile(
+    r"host|user|environ|^env|path|^(tw|mast)_|^trace_?name$|cluster|^job|token|secret|command|argv", re.I
+)
 LOG_LEVELS = {"INFO", "WARNING", "ERROR", "VERBOSE", "STAGE"}
 
 
@@ -81,7 +84,10 @@ def read(con: duckdb.DuckDBPyConnection, source: Source, piece_bytes: int = PIEC
         while batch := ahead.result():
             ahead = reader.submit(next_batch)
             loader.load(batch)
-    return loader.finish(cutter.head, source.cut)
+    reading = loader.finish(cutter.head, source.cut)
+    if con.execute("SELECT count(*) > 0 AND count(ph) = 0 FROM stage.events").fetchall() == [(True,)]:
+        raise NotATraceError(f"{source.name}: not a torch.profiler trace: nothing in its list is an event")
+    return reading
 
 
 def sort(con: duckdb.DuckDBPyConnection, reading: Reading, step_range: str | None) -> None:
@@ -92,7 +98,9 @@ def sort(con: duckdb.DuckDBPyConnection, reading: Reading, step_range: str | Non
         con.executemany("INSERT INTO stage.listed_devices VALUES (?, ?, NULL, ?, ?, ?)", devices)
     con.execute(SQL.read_text("utf-8"))
     if reading.lost:
-        con.execute("INSERT INTO event_counts VALUES (1, NULL, NULL, NULL, 0, 0, ?, 'unreadable text')", [len(reading.lost)])
+        con.execute(
+            "INSERT INTO event_counts VALUES (1, NULL, NULL, NULL, 0, 0, ?, 'unreadable text')", [len(reading.lost)]
+        )
 
 
 def _listed_devices(metadata: dict[str, Any]) -> list[tuple[int, str | None, int | None, int | None, str | None]]:
@@ -178,12 +186,14 @@ class _Loader:
             if tail.strip():
                 raise self._second_document(len(tail))
             return
-        text = f"{head}{'' if head.rstrip().endswith(('{', ',')) else ','}\"traceEvents\": []{tail or '}'}"
+        text = f'{head}{"" if head.rstrip().endswith(("{", ",")) else ","}"traceEvents": []{tail or "}"}'
         try:
             found, end = json.JSONDecoder(strict=False).raw_decode(text.strip())
         except (ValueError, RecursionError):
             if not self.reading.cut:
-                self.reading.notes.append("the file's own metadata (deviceProperties, distributedInfo, …) is unreadable")
+                self.reading.notes.append(
+                    "the file's own metadata (deviceProperties, distributedInfo, …) is unreadable"
+                )
             return
         if (rest := text.strip()[end:].strip()) and not set(rest) <= {"}"}:
             raise self._second_document(end)

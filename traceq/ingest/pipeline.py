@@ -16,6 +16,7 @@ import duckdb
 
 from traceq.errors import Status, TraceqError
 from traceq.ingest import kineto
+from traceq.ingest.cut import NotATraceError
 from traceq.ingest.source import Progress, Source, digest
 from traceq.store import files, publish
 from traceq.store.build import derive
@@ -38,7 +39,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one path: `ingested`, `known` (the store held it already) or `failed`."""
+    """What became of one path: `ingested`, `known` (the store had it), `ignored` (no trace, in a folder) or `failed`."""
 
     path: str
     result: str
@@ -56,6 +57,20 @@ class Outcome:
     error: TraceqError | None = None
 
 
+@dataclass(frozen=True)
+class Counts:
+    """Events of a file by what became of them."""
+
+    kept: int
+    skipped: int
+    lost: int
+
+    @property
+    def events(self) -> int:
+        """All of them."""
+        return self.kept + self.skipped + self.lost
+
+
 Report = Callable[[str], Progress | None]
 
 
@@ -67,11 +82,14 @@ def ingest(
     Nothing is published unless a file brought something new. `report` gives a progress callback for each file.
     """
     found = expand(paths)
+    in_folders = set(found) - set(paths)
     with files.scratch_folder(store) as folder:
         known, sizes = _known(store)
         outcomes = []
         for number, path in enumerate(found):
             outcome = _one(path, folder / f"{number}.duckdb", known, sizes, options, report(path))
+            if isinstance(outcome.error, NotATraceError) and path in in_folders:
+                outcome = replace(outcome, result="ignored", notes=["not a trace"], error=None)
             outcomes.append(outcome)
         started = time.monotonic_ns()
         outcomes = _publish(store, folder, outcomes, options)
@@ -112,10 +130,20 @@ def _known(store: Path) -> tuple[dict[str, publish.Known], set[int]]:
 
 
 def _one(
-    path: str, scratch: Path, known: dict[str, publish.Known], sizes: set[int], options: Options, progress: Progress | None
+    path: str,
+    scratch: Path,
+    known: dict[str, publish.Known],
+    sizes: set[int],
+    options: Options,
+    progress: Progress | None,
 ) -> Outcome:
     try:
-        if path != "-" and Path(path).is_file() and Path(path).stat().st_size in sizes and (old := known.get(digest(path))):
+        if (
+            path != "-"
+            and Path(path).is_file()
+            and Path(path).stat().st_size in sizes
+            and (old := known.get(digest(path)))
+        ):
             return Outcome(path, "known", run=old.run)
         return _read(path, scratch, options, progress)
     except TraceqError as error:
@@ -131,7 +159,9 @@ def _read(path: str, scratch: Path, options: Options, progress: Progress | None)
         reading = kineto.read(con, source)
         if options.strict and (reading.cut or reading.lost):
             raise TraceqError(
-                f"{source.name}: {_damage(reading, _count(con))}", "leave --strict out to keep the whole events", Status.INPUT
+                f"{source.name}: {_damage(reading, _count(con))}",
+                "leave --strict out to keep the whole events",
+                Status.INPUT,
             )
         kineto.sort(con, reading, options.step_range)
         read = time.monotonic_ns()
@@ -143,9 +173,20 @@ def _read(path: str, scratch: Path, options: Options, progress: Progress | None)
         con.execute("CHECKPOINT")
         rank_of, sha256 = _rank_of(reading), source.sha256()
     return Outcome(
-        path, "ingested", options.label or default_label(path, rank_of), rank_of[0] if rank_of else None, sha256,
-        source.raw_bytes, **counts, read_ns=read - started, derive_ns=time.monotonic_ns() - read, notes=notes,
-    )  # fmt: skip
+        path,
+        "ingested",
+        run=options.label or default_label(path, rank_of),
+        rank=rank_of[0] if rank_of else None,
+        sha256=sha256,
+        size_bytes=source.raw_bytes,
+        events=counts.events,
+        kept=counts.kept,
+        skipped=counts.skipped,
+        lost=counts.lost,
+        read_ns=read - started,
+        derive_ns=time.monotonic_ns() - read,
+        notes=notes,
+    )
 
 
 @contextlib.contextmanager
@@ -190,7 +231,9 @@ def _add(con: duckdb.DuckDBPyConnection, scratch: Path, outcome: Outcome) -> Out
 
 
 def _paths(con: duckdb.DuckDBPyConnection, label: str) -> str:
-    found = con.execute("SELECT t.path FROM traces AS t JOIN runs AS r USING (run_id) WHERE r.label = ? ORDER BY ALL", [label])
+    found = con.execute(
+        "SELECT t.path FROM traces AS t JOIN runs AS r USING (run_id) WHERE r.label = ? ORDER BY ALL", [label]
+    )
     return ", ".join(Path(path).name for (path,) in found.fetchall())
 
 
@@ -227,9 +270,9 @@ def _rank_of(reading: kineto.Reading) -> tuple[int, int] | None:
     return (rank, size if isinstance(size, int) else rank + 1) if isinstance(rank, int) and rank >= 0 else None
 
 
-def _counts(con: duckdb.DuckDBPyConnection) -> dict[str, int]:
-    found = con.execute("SELECT sum(kept + skipped + lost), sum(kept), sum(skipped), sum(lost) FROM event_counts").fetchall()
-    return dict(zip(("events", "kept", "skipped", "lost"), (int(n or 0) for n in found[0]), strict=True))
+def _counts(con: duckdb.DuckDBPyConnection) -> Counts:
+    found = con.execute("SELECT sum(kept), sum(skipped), sum(lost) FROM event_counts").fetchall()
+    return Counts(*(int(n or 0) for n in found[0]))
 
 
 def _count(con: duckdb.DuckDBPyConnection) -> int:
@@ -237,13 +280,13 @@ def _count(con: duckdb.DuckDBPyConnection) -> int:
     return int(count)
 
 
-def _notes(reading: kineto.Reading, counts: dict[str, int]) -> list[str]:
+def _notes(reading: kineto.Reading, counts: Counts) -> list[str]:
     notes = list(reading.notes)
     if reading.cut or reading.lost:
-        notes.append(_damage(reading, counts["events"] - len(reading.lost)))
+        notes.append(_damage(reading, counts.events - len(reading.lost)))
     if reading.repaired:
         notes.append(f"{reading.repaired:,} strings or numbers that are no valid JSON were repaired")
-    if not counts["events"]:
+    if not counts.events:
         notes.append("there are no events in it")
     return notes
 
@@ -259,7 +302,8 @@ def _check_steps(con: duckdb.DuckDBPyConnection, name: str, step_range: str | No
     if step_range is None or con.execute("SELECT count(*) FROM steps").fetchall() != [(0,)]:
         return
     found = con.execute(
-        "SELECT name FROM ranges WHERE dur_ns IS NOT NULL AND kind <> 'window' GROUP BY name ORDER BY count(*) DESC, name LIMIT 5"
+        "SELECT name FROM ranges WHERE dur_ns IS NOT NULL AND kind <> 'window' "
+        "GROUP BY name ORDER BY count(*) DESC, name LIMIT 5"
     )
     names = ", ".join(repr(n) for (n,) in found.fetchall()) or "none"
     raise TraceqError(f"{name}: no range matches --step-range {step_range!r}", f"its ranges are: {names}", Status.INPUT)

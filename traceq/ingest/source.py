@@ -33,7 +33,7 @@ NOT_TRACES = (
     (b"\xfe\xff", "UTF-16 text", "convert it first: iconv -f UTF-16 -t UTF-8 FILE"),
 )
 Progress = Callable[[int, int | None], None]
-DAMAGED = (igzip.BadGzipFile, isal_zlib.error, zstd.ZstdError)
+DAMAGED: Any = (igzip.BadGzipFile, isal_zlib.error, zstd.ZstdError)
 
 
 class Readable(Protocol):

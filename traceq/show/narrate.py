@@ -85,7 +85,13 @@ def _draw() -> Any:
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn, TransferSpeedColumn
 
-    columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TransferSpeedColumn()]
+    columns = [
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+    ]
     bars = Progress(*columns, console=Console(file=sys.stderr), transient=True)
     bars.start()
     return bars

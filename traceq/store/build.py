@@ -6,19 +6,20 @@ from pathlib import Path
 
 import duckdb
 
-from traceq import __version__
+from traceq.version import __version__
 
 HERE = Path(__file__).parent
 SCHEMA_VERSION = 1
 STORE_TABLES = ("meta", "rules", "runs", "traces")
-CONFIG = {
+CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
     "python_enable_replacements": False,
 }
 READ_RULES = """
 INSERT INTO rules SELECT * FROM read_csv(?, header = true, quote = '"', escape = '"', delim = ',', columns = {
-    'priority': 'BIGINT', 'pattern': 'VARCHAR', 'category': 'VARCHAR', 'origin': 'VARCHAR', 'decisive': 'BOOLEAN', 'note': 'VARCHAR'
+    'priority': 'BIGINT', 'pattern': 'VARCHAR', 'category': 'VARCHAR', 'origin': 'VARCHAR', 'decisive': 'BOOLEAN',
+    'note': 'VARCHAR'
 }) ORDER BY priority
 """
 
@@ -33,7 +34,11 @@ def complete(con: duckdb.DuckDBPyConnection) -> None:
     """Make a store of its bare tables: the views, the documentation of every column, and the versions."""
     for name in ("views.sql", "comments.sql"):
         con.execute((HERE / name).read_text("utf-8"))
-    versions = {"schema_version": str(SCHEMA_VERSION), "traceq_version": __version__, "duckdb_version": duckdb.__version__}
+    versions = {
+        "schema_version": str(SCHEMA_VERSION),
+        "traceq_version": __version__,
+        "duckdb_version": duckdb.__version__,
+    }
     con.executemany("INSERT INTO meta VALUES (?, ?)", list(versions.items()))
 
 
@@ -52,6 +57,7 @@ def derive(con: duckdb.DuckDBPyConnection) -> None:
 def trace_tables(con: duckdb.DuckDBPyConnection) -> list[str]:
     """The tables whose rows belong to one trace."""
     found = con.execute(
-        "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database() AND schema_name = 'main' ORDER BY ALL"
+        "SELECT table_name FROM duckdb_tables() "
+        "WHERE database_name = current_database() AND schema_name = 'main' ORDER BY ALL"
     )
     return [name for (name,) in found.fetchall() if name not in STORE_TABLES]

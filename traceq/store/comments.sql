@@ -258,11 +258,11 @@ COMMENT ON COLUMN steps.kernels IS 'number of kernels that it launched, those of
 COMMENT ON COLUMN steps.kernel_ns IS 'sum of the durations of its kernels in ns, which can exceed gpu_busy_ns; NULL if it launched no GPU work';
 COMMENT ON COLUMN steps.memop_ns IS 'sum of the durations of its memcpys and memsets in ns; NULL if it launched no GPU work';
 COMMENT ON COLUMN steps.launches IS 'number of kernel and graph launch calls that start in it';
-COMMENT ON COLUMN steps.flags IS 'why medians leave it out: no_gpu, compiles (Dynamo compiles in it), partial (a launch call without GPU activity); empty if none';
+COMMENT ON COLUMN steps.flags IS 'why medians leave it out: no_gpu, compiles (Dynamo compiles in it), partial (a launch call has no GPU activity); empty if none';
 
 -- gaps ----------------------------------------------------------------------------------------------------------------
 
-COMMENT ON TABLE gaps IS 'one row a longest stretch of idle time between GPU activities of a device; none if traces.invisible_replays is above 0';
+COMMENT ON TABLE gaps IS 'one row an idle interval of a device between two GPU activities; none for a trace with invisible replays';
 COMMENT ON COLUMN gaps.trace_id IS 'trace that the row belongs to (traces.trace_id)';
 COMMENT ON COLUMN gaps.device IS 'GPU that is idle (devices.device)';
 COMMENT ON COLUMN gaps.gap_id IS 'number of the gap within the trace, in order of device and start';
@@ -272,12 +272,12 @@ COMMENT ON COLUMN gaps.before_id IS 'activity that ends where the gap starts (gp
 COMMENT ON COLUMN gaps.after_id IS 'activity of positive length that starts where the gap ends (gpu_activities.activity_id), of several the first by end and id';
 COMMENT ON COLUMN gaps.step IS 'step of the activity after_id (steps.step); NULL if it is in none';
 COMMENT ON COLUMN gaps.launch_state IS 'launch of after_id, seen from the start of the gap: host (not begun), launching (running), queued (returned), unknown (no launch)';
-COMMENT ON COLUMN gaps.host_ns IS 'part of dur_ns before the launch of after_id starts: launch start - gap start, within 0 and dur_ns; NULL if launch_state is unknown';
-COMMENT ON COLUMN gaps.after_launch_ns IS 'rest of the gap in ns: dur_ns - host_ns; NULL if launch_state is unknown';
+COMMENT ON COLUMN gaps.host_ns IS 'part of the gap before the launch of after_id starts, in ns: launch start - gap start, kept within 0 and dur_ns; NULL if launch_state is unknown';
+COMMENT ON COLUMN gaps.after_launch_ns IS 'rest of the gap, in ns: dur_ns - host_ns; NULL if launch_state is unknown';
 
 -- gpu_busy ------------------------------------------------------------------------------------------------------------
 
-COMMENT ON TABLE gpu_busy IS 'one row a busy stretch of a device: the union of its GPU activities; none if traces.invisible_replays is above 0';
+COMMENT ON TABLE gpu_busy IS 'one row a busy interval of a device: the union of its GPU activities; none for a trace with invisible replays';
 COMMENT ON COLUMN gpu_busy.trace_id IS 'trace that the row belongs to (traces.trace_id)';
 COMMENT ON COLUMN gpu_busy.device IS 'GPU that is busy (devices.device)';
 COMMENT ON COLUMN gpu_busy.start_ns IS 'start in ns, counted from the first stored event of the trace (traces.origin_ns)';

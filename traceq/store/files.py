@@ -97,9 +97,9 @@ def locked_down(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 def publishing(path: Path, seed: Path | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
     """A private copy of the store to change; on success it takes the store's place, on any failure nothing changed.
 
-    Where there is no store yet, the scratch store `seed` (moved, not copied) becomes it. Readers keep what they have open
-    and are never waited for; another publisher is waited for, for half a minute. Raises TraceqError (store) when that one
-    does not end, or when a client holds the store for writing.
+    Where there is no store yet, the scratch store `seed` (moved, not copied) becomes it. Readers keep what they have
+    open and are never waited for; another publisher is waited for, for half a minute. Raises TraceqError (store) when
+    that one does not end, or when a client holds the store for writing.
     """
     with _lock(path):
         new = path.with_name(f"{path.name}.new")
@@ -173,9 +173,13 @@ def _connect(path: Path, read_only: bool = False, **config: str) -> duckdb.DuckD
     except duckdb.IOException as error:
         if holder := re.search(r"PID (\d+)", str(error)):
             raise TraceqError(
-                f"{path}: held for writing by process {holder[1]}", "close it there, or name another --store", Status.STORE
+                f"{path}: held for writing by process {holder[1]}",
+                "close it there, or name another --store",
+                Status.STORE,
             ) from error
-        raise TraceqError(f"{path}: not a store: {str(error).splitlines()[0]}", _hint_make(path), Status.STORE) from error
+        raise TraceqError(
+            f"{path}: not a store: {str(error).splitlines()[0]}", _hint_make(path), Status.STORE
+        ) from error
 
 
 @contextlib.contextmanager
@@ -237,4 +241,5 @@ def _sync(path: Path) -> None:
 
 
 def _hint_make(path: Path) -> str:
-    return f"make one: traceq ingest TRACE.json.gz{'' if path.name == DEFAULT else f' --store {path}'}, or try: traceq demo"
+    where = "" if path.name == DEFAULT else f" --store {path}"
+    return f"make one: traceq ingest TRACE.json.gz{where}, or try: traceq demo"

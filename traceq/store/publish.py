@@ -46,10 +46,13 @@ def add_trace(con: duckdb.DuckDBPyConnection, scratch: Path, label: str) -> str:
         run_id, label = _run_for(con, label)
         trace_id = _scalar(con, "SELECT coalesce(max(trace_id), 0) + 1 FROM traces")
         con.execute(
-            "INSERT INTO traces BY NAME SELECT * REPLACE (? AS trace_id, ? AS run_id) FROM scratch.traces", [trace_id, run_id]
+            "INSERT INTO traces BY NAME SELECT * REPLACE (? AS trace_id, ? AS run_id) FROM scratch.traces",
+            [trace_id, run_id],
         )
         for table in trace_tables(con):
-            con.execute(f"INSERT INTO {table} BY NAME SELECT * REPLACE (? AS trace_id) FROM scratch.{table}", [trace_id])
+            con.execute(
+                f"INSERT INTO {table} BY NAME SELECT * REPLACE (? AS trace_id) FROM scratch.{table}", [trace_id]
+            )
     finally:
         con.execute("DETACH scratch")
     return label
@@ -82,7 +85,8 @@ def _run_for(con: duckdb.DuckDBPyConnection, wanted: str) -> tuple[int, str]:
 def _new_run(con: duckdb.DuckDBPyConnection, label: str) -> int:
     run_id = _scalar(con, "SELECT coalesce(max(run_id), 0) + 1 FROM runs")
     con.execute(
-        "INSERT INTO runs BY NAME SELECT * REPLACE (? AS run_id, ? AS label, now()::TIMESTAMP AS created_at) FROM scratch.runs",
+        "INSERT INTO runs BY NAME "
+        "SELECT * REPLACE (? AS run_id, ? AS label, now()::TIMESTAMP AS created_at) FROM scratch.runs",
         [run_id, label],
     )
     return run_id
@@ -90,7 +94,11 @@ def _new_run(con: duckdb.DuckDBPyConnection, label: str) -> int:
 
 def write_trace(con: duckdb.DuckDBPyConnection, trace: dict[str, object], step_ns: int | None) -> None:
     """The rows of `traces` and `runs` in a scratch store; their ids and the label are given when it is published."""
-    row = {**trace, "warnings": json.dumps(trace["warnings"]), "metadata": json.dumps(trace["metadata"], allow_nan=False)}
+    row = {
+        **trace,
+        "warnings": json.dumps(trace["warnings"]),
+        "metadata": json.dumps(trace["metadata"], allow_nan=False),
+    }
     names = ", ".join(f"? AS {name}" for name in row)
     con.execute(
         f"""
