@@ -22,7 +22,7 @@ import nanoarrow as na
 from nanoarrow.c_array_stream import CArrayStream
 
 from traceq.errors import Status, TraceqError
-from traceq.ingest.cut import NotATraceError, LIMIT_BYTES, PIECE_BYTES, Cutter, Piece, Salvage
+from traceq.ingest.cut import LIMIT_BYTES, PIECE_BYTES, Cutter, NotATraceError, Piece, Salvage
 from traceq.ingest.source import Source
 
 SQL = Path(__file__).with_name("kineto.sql")

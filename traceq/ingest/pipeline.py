@@ -39,7 +39,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one path: `ingested`, `known` (the store had it), `ignored` (no trace, in a folder) or `failed`."""
+    """What became of a path: `ingested`, `known` (the store had it), `ignored` (no trace, in a folder) or `failed`."""
 
     path: str
     result: str
