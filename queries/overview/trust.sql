@@ -11,7 +11,7 @@
 -- example: traceq query trust --run eager
 
 WITH picked AS (
-    SELECT l.trace_id, l.run, l.rank, l.invisible_replays, t.run_id, t.world_size, t.status, t.warnings, t.metadata
+    SELECT l.trace_id, l.run, l.rank, l.invisible_replays, t.run_id, t.path, t.world_size, t.status, t.warnings, t.metadata
     FROM labels AS l
     JOIN traces AS t USING (trace_id)
     WHERE l.run = coalesce($run::VARCHAR, l.run)
@@ -98,7 +98,7 @@ checks AS (
         NULL AS note
     FROM per_run AS r
     UNION ALL
-    SELECT p.run, 2, 'reading_notes', len(from_json(p.warnings, '["VARCHAR"]'))::DOUBLE, array_to_string(from_json(p.warnings, '["VARCHAR"]'), '; ')
+    SELECT p.run, 2, 'reading_notes', len(from_json(p.warnings, '["VARCHAR"]'))::DOUBLE, parse_filename(p.path) || ': ' || array_to_string(from_json(p.warnings, '["VARCHAR"]'), '; ')
     FROM picked AS p
     WHERE json_array_length(p.warnings) > 0
     UNION ALL

@@ -36,6 +36,9 @@ COLUMNS = (
 )
 
 
+WHY = {"known": "already in the store", "ignored": "not a trace"}
+
+
 class Duration(click.ParamType[int]):
     """Text such as 12.3ms as ns."""
 
@@ -94,7 +97,7 @@ def _narrate(outcomes: list[Outcome], output: Output, runs: list[str], store: Pa
         if o.error:
             narrate.fail(o.error)
         elif not output.is_quiet:
-            for text in [*o.notes, *(["already in the store"] if o.result == "known" else [])]:
+            for text in filter(None, [o.placed, WHY.get(o.result)]):
                 narrate.note(f"{o.path}: {text}")
     if runs and not output.is_quiet:
         where = f" --store {store}" if store else ""

@@ -132,7 +132,7 @@ WITH gpu AS (
             "bytes": null, "graph id": null, "graph node id": null, "fromDevice": null, "toDevice": null, "queued": null,
             "blocks per SM": null, "warps per SM": null, "memory bandwidth (GB/s)": null,
             "Collective name": null, "In msg nelems": null, "Out msg nelems": null, "Group size": null, "dtype": null,
-            "Process Group Name": null, "Process Group Ranks": null, "Seq": null, "Dst Rank": null
+            "Process Group Name": null, "Process Group Ranks": null, "Seq": null, "Dst Rank": null, "Src Rank": null
         }') AS rest
     FROM stage.kept
     WHERE stored_in = 'gpu_activities'
@@ -141,7 +141,7 @@ SELECT
     id AS activity_id, kind, name, regexp_extract(pid, '^\[(.*)\] ', 1) AS scope,
     coalesce(l.device, a.device, TRY_CAST(pid AS BIGINT), 0) AS device,
     a.context AS context, coalesce(a.stream, TRY_CAST(tid AS BIGINT)) AS stream, start_ns, dur_ns,
-    a.correlation AS correlation_id, a."External id" AS external_id,
+    a.correlation AS correlation_id, coalesce(a."External id", TRY_CAST(args->>'$."external id"' AS BIGINT)) AS external_id,
     a."graph id" AS graph_id, a."graph node id" AS graph_node_id,
     a.grid[1] AS grid_x, a.grid[2] AS grid_y, a.grid[3] AS grid_z,
     a.block[1] AS block_x, a.block[2] AS block_y, a.block[3] AS block_z,
@@ -171,12 +171,12 @@ INSERT INTO collectives
 SELECT
     1, activity_id, NULL, c."Collective name", c.dtype, c."In msg nelems", c."Out msg nelems",
     greatest(c."In msg nelems", c."Out msg nelems") * d.element_bytes,
-    c."Process Group Name", c."Group size", c."Process Group Ranks", c."Seq", c."Dst Rank"
+    c."Process Group Name", c."Group size", c."Process Group Ranks", c."Seq", coalesce(c."Dst Rank", c."Src Rank")
 FROM (
     SELECT activity_id, from_json(collective, '{
         "Collective name": "VARCHAR", "dtype": "VARCHAR", "In msg nelems": "BIGINT", "Out msg nelems": "BIGINT",
         "Process Group Name": "VARCHAR", "Group size": "BIGINT", "Process Group Ranks": "VARCHAR", "Seq": "BIGINT",
-        "Dst Rank": "BIGINT"
+        "Dst Rank": "BIGINT", "Src Rank": "BIGINT"
     }') AS c
     FROM stage.activities
     WHERE collective IS NOT NULL
@@ -198,7 +198,8 @@ WITH calls AS (
 SELECT
     id AS call_id, name AS recorded_name, CASE WHEN lower(cat) = 'cuda_driver' THEN 'driver' ELSE 'runtime' END AS api,
     regexp_extract(pid, '^\[(.*)\] ', 1) AS scope, pid, tid, start_ns, dur_ns,
-    a.correlation AS correlation_id, a."External id" AS external_id, NULL::BIGINT AS result,
+    a.correlation AS correlation_id, coalesce(a."External id", TRY_CAST(args->>'$."external id"' AS BIGINT)) AS external_id,
+    NULL::BIGINT AS result,
     stage.without_nan(rest)::JSON AS details
 FROM calls;
 
@@ -287,7 +288,7 @@ ORDER BY ALL;
 
 INSERT INTO syncs
 SELECT
-    1, coalesce(a."cuda_sync_kind", name), a.device, a.context, nullif(coalesce(a.stream, TRY_CAST(tid AS BIGINT)), -1),
+    1, coalesce(a."cuda_sync_kind", name), a.device, a.context, CASE WHEN a.stream NOT IN (-1, 4294967295) THEN a.stream END,
     start_ns, dur_ns, a.correlation, a."External id", a."wait_on_stream",
     stage.without_nan(rest)::JSON
 FROM (
@@ -305,11 +306,11 @@ FROM (
 ORDER BY ALL;
 
 INSERT INTO overheads
-SELECT 1, name, pid, tid, start_ns, dur_ns, stage.without_nan(args)::JSON
+SELECT 1, name, pid, tid, start_ns, dur_ns, nullif(stage.without_nan(args), '{}')::JSON
 FROM stage.kept WHERE stored_in = 'overheads' ORDER BY ALL;
 
 INSERT INTO counters
-SELECT 1, name, pid, tid, start_ns, stage.without_nan(args)::JSON
+SELECT 1, name, pid, tid, start_ns, nullif(stage.without_nan(args), '{}')::JSON
 FROM stage.kept WHERE stored_in = 'counters' ORDER BY ALL;
 
 INSERT INTO processes
@@ -318,8 +319,8 @@ WITH named AS (
         string_agg(DISTINCT args->>'$.labels', ', ') FILTER (name = 'process_labels') AS labels
     FROM stage.kept WHERE stored_in = 'processes' GROUP BY 1
 ), seen AS (
-    SELECT pid FROM stage.calls UNION SELECT pid FROM stage.ops UNION SELECT pid FROM stage.ranges
-    UNION SELECT pid FROM python_calls
+    SELECT pid FROM stage.calls UNION SELECT pid FROM stage.ops UNION SELECT pid FROM python_calls
+    UNION SELECT pid FROM stage.ranges WHERE kind IN ('record_function', 'step')
 )
 SELECT 1, s.pid, TRY_CAST(s.pid AS BIGINT), NULL, n.name, n.labels
 FROM seen AS s LEFT JOIN named AS n ON n.pid = s.pid
@@ -327,4 +328,4 @@ WHERE s.pid IS NOT NULL ORDER BY s.pid;
 
 INSERT INTO threads
 SELECT 1, coalesce(pid, ''), coalesce(tid, ''), string_agg(DISTINCT args->>'$.name', ', ')
-FROM stage.kept WHERE stored_in = 'threads' GROUP BY ALL ORDER BY ALL;
+FROM stage.kept WHERE stored_in = 'threads' AND coalesce(pid, '') IN (SELECT pid FROM processes) GROUP BY ALL ORDER BY ALL;

@@ -39,7 +39,10 @@ class Options:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a path: `ingested`, `known` (the store had it), `ignored` (no trace, in a folder) or `failed`."""
+    """What became of a path: `ingested`, `known` (the store had it), `ignored` (no trace, in a folder) or `failed`.
+
+    `notes` are what reading found and the store keeps; `placed` says why the run is not the one that was asked for.
+    """
 
     path: str
     result: str
@@ -54,6 +57,7 @@ class Outcome:
     read_ns: int = 0
     derive_ns: int = 0
     notes: list[str] = field(default_factory=list)
+    placed: str | None = None
     error: TraceqError | None = None
 
 
@@ -71,6 +75,14 @@ class Counts:
         return self.kept + self.skipped + self.lost
 
 
+@dataclass(frozen=True)
+class Target:
+    """The store that a command writes to, and what it held when the command began."""
+
+    store: Path
+    held: publish.Held
+
+
 Report = Callable[[str], Progress | None]
 
 
@@ -84,12 +96,12 @@ def ingest(
     found = expand(paths)
     in_folders = set(found) - set(paths)
     with files.scratch_folder(store) as folder:
-        known, sizes = _known(store)
+        target = Target(store, _held(store))
         outcomes = []
         for number, path in enumerate(found):
-            outcome = _one(path, folder / f"{number}.duckdb", known, sizes, options, report(path))
+            outcome = _one(path, folder / f"{number}.duckdb", target, options, report(path))
             if isinstance(outcome.error, NotATraceError) and path in in_folders:
-                outcome = replace(outcome, result="ignored", notes=["not a trace"], error=None)
+                outcome = replace(outcome, result="ignored", error=None)
             outcomes.append(outcome)
         started = time.monotonic_ns()
         outcomes = _publish(store, folder, outcomes, options)
@@ -122,30 +134,18 @@ def default_label(path: str, rank_of: tuple[int, int] | None = None) -> str:
     return SUFFIXES.sub("", full.name) or full.name
 
 
-def _known(store: Path) -> tuple[dict[str, publish.Known], set[int]]:
+def _held(store: Path) -> publish.Held:
     if not store.exists():
-        return {}, set()
+        return publish.Held({}, set())
     with contextlib.closing(files.open_store(store)) as con:
-        return publish.known_traces(con), publish.known_sizes(con)
+        return publish.held(con)
 
 
-def _one(
-    path: str,
-    scratch: Path,
-    known: dict[str, publish.Known],
-    sizes: set[int],
-    options: Options,
-    progress: Progress | None,
-) -> Outcome:
+def _one(path: str, scratch: Path, target: Target, options: Options, progress: Progress | None) -> Outcome:
     try:
-        if (
-            path != "-"
-            and Path(path).is_file()
-            and Path(path).stat().st_size in sizes
-            and (old := known.get(digest(path)))
-        ):
-            return Outcome(path, "known", run=old.run)
-        return _read(path, scratch, options, progress)
+        if run := _run_with(path, target.held):
+            return Outcome(path, "known", run=run)
+        return _read(path, scratch, target.store, options, progress)
     except TraceqError as error:
         return Outcome(path, "failed", error=error)
     except duckdb.OutOfMemoryException as error:
@@ -153,8 +153,15 @@ def _one(
         return Outcome(path, "failed", error=TraceqError(f"{path}: out of memory or disk: {what}", status=Status.INPUT))
 
 
-def _read(path: str, scratch: Path, options: Options, progress: Progress | None) -> Outcome:
-    with _scratch(scratch) as con, Source(path, progress) as source:
+def _run_with(path: str, held: publish.Held) -> str | None:
+    """The run that holds this very file; only a file of a size that occurs is read to see."""
+    if path == "-" or not Path(path).is_file() or Path(path).stat().st_size not in held.sizes:
+        return None
+    return held.runs.get(digest(path))
+
+
+def _read(path: str, scratch: Path, store: Path, options: Options, progress: Progress | None) -> Outcome:
+    with _scratch(scratch, store) as con, Source(path, progress) as source:
         started = time.monotonic_ns()
         reading = kineto.read(con, source)
         if options.strict and (reading.cut or reading.lost):
@@ -190,8 +197,8 @@ def _read(path: str, scratch: Path, options: Options, progress: Progress | None)
 
 
 @contextlib.contextmanager
-def _scratch(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    con = files.scratch_store(path, MEMORY_LIMIT)
+def _scratch(path: Path, store: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    con = files.scratch_store(path, store, MEMORY_LIMIT)
     try:
         yield con
         con.execute("DETACH stage")
@@ -219,15 +226,15 @@ def _publish(store: Path, folder: Path, outcomes: list[Outcome], options: Option
 
 def _add(con: duckdb.DuckDBPyConnection, scratch: Path, outcome: Outcome) -> Outcome:
     """Add one trace, unless a file with the same content came in meanwhile."""
-    if old := publish.known_traces(con).get(outcome.sha256) if scratch.exists() else None:
-        return replace(outcome, result="known", run=old.run)
+    if scratch.exists() and (run := publish.held(con).runs.get(outcome.sha256)):
+        return replace(outcome, result="known", run=run)
     wanted = outcome.run or "run"
     label = publish.add_trace(con, scratch, wanted)
     if label == wanted:
         return outcome
     which = "a trace" if outcome.rank is None else f"rank {outcome.rank}"
     note = f"the run {wanted!r} already holds {which} ({_paths(con, wanted)}); this file became the run {label!r}"
-    return replace(outcome, run=label, notes=[*outcome.notes, note])
+    return replace(outcome, run=label, placed=note)
 
 
 def _paths(con: duckdb.DuckDBPyConnection, label: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from isal import igzip, isal_zlib
+from isal import isal_zlib
 
 from traceq.errors import Status, TraceqError
 
@@ -33,7 +33,7 @@ NOT_TRACES = (
     (b"\xfe\xff", "UTF-16 text", "convert it first: iconv -f UTF-16 -t UTF-8 FILE"),
 )
 Progress = Callable[[int, int | None], None]
-DAMAGED: Any = (igzip.BadGzipFile, isal_zlib.error, zstd.ZstdError)
+DAMAGED: Any = (isal_zlib.error, zstd.ZstdError)
 
 
 class Readable(Protocol):
@@ -61,7 +61,7 @@ class Source:
         if not head:
             raise TraceqError(f"{self.name}: the file is empty", "was the recording finished?", Status.INPUT)
         if head.startswith(GZIP):
-            self._stream = igzip.IGzipFile(fileobj=buffered)
+            self._stream = _Gzip(buffered)
         elif head.startswith(ZSTD):
             self._stream = zstd.ZstdFile(buffered)
         for magic, what, hint in NOT_TRACES:
@@ -98,6 +98,39 @@ class Source:
         while self._raw.read(READ_BYTES):
             pass
         return self._raw.sha.hexdigest()
+
+
+class _Gzip:
+    """gzip members one after another.
+
+    What a truncated member still gives comes out before EOFError does, which the file objects of gzip and isal do not
+    promise.
+    """
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self._pending = b""
+        self._member: Any = None
+
+    def read1(self, size: int) -> bytes:
+        """Up to `size` decompressed bytes, empty at the end."""
+        while True:
+            data = self._pending or self._file.read1(READ_BYTES)
+            if self._member is None:
+                if not data:
+                    return b""
+                if not (data := data.lstrip(b"\0")):  # members may be padded with zeros
+                    self._pending = b""
+                    continue
+                self._member = isal_zlib.decompressobj(wbits=31)
+            if not data:
+                raise EOFError
+            found: bytes = self._member.decompress(data, size)
+            self._pending = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
+            if self._member.eof:
+                self._member = None
+            if found:
+                return found
 
 
 class _Hashing(io.RawIOBase):

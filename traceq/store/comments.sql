@@ -11,7 +11,7 @@ COMMENT ON COLUMN meta.value IS 'value of the key as text, as of the store''s cr
 
 -- rules ---------------------------------------------------------------------------------------------------------------
 
-COMMENT ON TABLE rules IS 'one row a pattern of kernel names; the matching rule of smallest priority decides; ingest applies the built-in rows, not those added here';
+COMMENT ON TABLE rules IS 'one row a pattern of kernel names; the matching rule of smallest priority decides; rows added here apply to traces ingested afterwards';
 COMMENT ON COLUMN rules.priority IS 'order in which the rules are tried, smallest first';
 COMMENT ON COLUMN rules.pattern IS 'regular expression (RE2) looked for anywhere in the kernel name as recorded';
 COMMENT ON COLUMN rules.category IS 'category that the rule gives, e.g. gemm (gpu_activities.category)';
@@ -24,7 +24,7 @@ COMMENT ON COLUMN rules.note IS 'what the rule is for; NULL if it needs no note'
 COMMENT ON TABLE runs IS 'one row an experiment: a single trace, or one trace a rank';
 COMMENT ON COLUMN runs.run_id IS 'number of the run within the store';
 COMMENT ON COLUMN runs.label IS 'unique name of the run: given with --label, else from the name of the file or, for one of several ranks, of its folder';
-COMMENT ON COLUMN runs.created_at IS 'when the first trace of the run was ingested, in the local time of that machine';
+COMMENT ON COLUMN runs.created_at IS 'when the first trace of the run was ingested, in UTC';
 COMMENT ON COLUMN runs.command IS 'command that was captured; not filled by this version';
 COMMENT ON COLUMN runs.mode IS 'mode of the capture, e.g. eager, default, reduce-overhead; not filled by this version';
 COMMENT ON COLUMN runs.torch_version IS 'version of PyTorch; not filled by this version';
@@ -480,6 +480,7 @@ COMMENT ON COLUMN launches.dur_ns IS 'length of the activity in ns';
 COMMENT ON COLUMN launches.call_id IS 'API call that launched the activity (api_calls.call_id)';
 COMMENT ON COLUMN launches.api_name IS 'name of the call (api_calls.name); NULL if it has none';
 COMMENT ON COLUMN launches.role IS 'what the call does (api_calls.role)';
+COMMENT ON COLUMN launches.pid IS 'process of the launch call';
 COMMENT ON COLUMN launches.tid IS 'thread of the call as recorded, as text; NULL if not recorded';
 COMMENT ON COLUMN launches.launch_start_ns IS 'start of the call in ns, as start_ns';
 COMMENT ON COLUMN launches.launch_dur_ns IS 'length of the call in ns';

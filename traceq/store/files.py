@@ -148,15 +148,21 @@ def scratch_folder(path: Path) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def scratch_store(path: Path, memory_limit: str) -> duckdb.DuckDBPyConnection:
+def scratch_store(path: Path, store: Path, memory_limit: str) -> duckdb.DuckDBPyConnection:
     """The tables of a store in a scratch file, with a `stage` database beside it for what is only needed on the way.
 
-    Row groups of the stage are small so that all threads have some to read in a small trace too.
+    The rules are those of `store`, to which users may have added, or the built-in ones where there is none yet. Row
+    groups of the stage are small so that all threads have some to read in a small trace too.
     """
     con = _connect(path, memory_limit=memory_limit, temp_directory=str(path.with_suffix(".spill")))
     con.execute("BEGIN")
     create_tables(con)
     con.execute("COMMIT")
+    if store.exists():
+        con.execute(f"ATTACH {quoted(store)} AS published (READ_ONLY)")
+        con.execute("DELETE FROM rules")
+        con.execute("INSERT INTO rules FROM published.rules")
+        con.execute("DETACH published")
     con.execute(f"ATTACH {quoted(path.with_suffix('.stage'))} AS stage (ROW_GROUP_SIZE {STAGE_ROWS})")
     return con
 

@@ -11,24 +11,28 @@ import duckdb
 from traceq.store.build import trace_tables
 from traceq.store.files import quoted
 
+NAME_GPUS = """
+UPDATE runs SET gpu = (
+    SELECT string_agg(DISTINCT d.name, ', ' ORDER BY d.name) FROM devices AS d JOIN traces AS t USING (trace_id)
+    WHERE t.run_id = runs.run_id
+) WHERE run_id = ?
+"""
+
 
 @dataclass(frozen=True)
-class Known:
-    """A trace that a store holds: `run` is its label."""
+class Held:
+    """The files that a store holds: the run of each by its sha256, and the sizes that occur."""
 
-    sha256: str
-    run: str
-
-
-def known_traces(con: duckdb.DuckDBPyConnection) -> dict[str, Known]:
-    """The traces of a store by sha256."""
-    found = con.execute("SELECT t.sha256, r.label FROM traces AS t JOIN runs AS r USING (run_id)")
-    return {sha256: Known(sha256, run) for sha256, run in found.fetchall()}
+    runs: dict[str, str]
+    sizes: set[int]
 
 
-def known_sizes(con: duckdb.DuckDBPyConnection) -> set[int]:
-    """Sizes in bytes of the files a store holds: only a file of such a size can be one of them."""
-    return {size for (size,) in con.execute("SELECT DISTINCT size_bytes FROM traces").fetchall()}
+def held(con: duckdb.DuckDBPyConnection) -> Held:
+    """The files that the store on `con` holds."""
+    found = con.execute(
+        "SELECT t.sha256, r.label, t.size_bytes FROM traces AS t JOIN runs AS r USING (run_id)"
+    ).fetchall()
+    return Held({sha256: run for sha256, run, _ in found}, {size for _, _, size in found})
 
 
 def add_trace(con: duckdb.DuckDBPyConnection, scratch: Path, label: str) -> str:
@@ -53,6 +57,7 @@ def add_trace(con: duckdb.DuckDBPyConnection, scratch: Path, label: str) -> str:
             con.execute(
                 f"INSERT INTO {table} BY NAME SELECT * REPLACE (? AS trace_id) FROM scratch.{table}", [trace_id]
             )
+        con.execute(NAME_GPUS, [run_id])
     finally:
         con.execute("DETACH scratch")
     return label
@@ -86,7 +91,7 @@ def _new_run(con: duckdb.DuckDBPyConnection, label: str) -> int:
     run_id = _scalar(con, "SELECT coalesce(max(run_id), 0) + 1 FROM runs")
     con.execute(
         "INSERT INTO runs BY NAME "
-        "SELECT * REPLACE (? AS run_id, ? AS label, now()::TIMESTAMP AS created_at) FROM scratch.runs",
+        "SELECT * REPLACE (? AS run_id, ? AS label, make_timestamp(epoch_us(now())) AS created_at) FROM scratch.runs",
         [run_id, label],
     )
     return run_id
@@ -113,10 +118,11 @@ def write_trace(con: duckdb.DuckDBPyConnection, trace: dict[str, object], step_n
         """,
         list(row.values()),
     )
+    con.execute("UPDATE processes SET rank = ?", [trace["rank"]])
     con.execute(
         """
         INSERT INTO runs BY NAME
-        SELECT 1 AS run_id, '' AS label, now()::TIMESTAMP AS created_at, ? AS step_pipelined_ns,
+        SELECT 1 AS run_id, '' AS label, make_timestamp(epoch_us(now())) AS created_at, ? AS step_pipelined_ns,
             (SELECT string_agg(DISTINCT name, ', ' ORDER BY name) FROM devices) AS gpu
         """,
         [step_ns],

@@ -4,7 +4,7 @@
 CREATE TABLE meta (key VARCHAR NOT NULL, value VARCHAR);
 
 CREATE TABLE rules (
-    priority BIGINT NOT NULL, pattern VARCHAR NOT NULL, category VARCHAR NOT NULL, origin VARCHAR NOT NULL,
+    priority BIGINT PRIMARY KEY, pattern VARCHAR NOT NULL, category VARCHAR NOT NULL, origin VARCHAR NOT NULL,
     decisive BOOLEAN NOT NULL, note VARCHAR
 );
 

@@ -13,7 +13,7 @@ SELECT l.run, l.rank, a.* FROM gpu_activities AS a JOIN labels AS l USING (trace
 CREATE VIEW launches AS
 SELECT
     l.run, l.rank, a.trace_id, a.activity_id, a.kind, a.name, a.category, a.device, a.stream, a.step, a.start_ns, a.dur_ns,
-    c.call_id, c.name AS api_name, c.role, c.tid, c.start_ns AS launch_start_ns, c.dur_ns AS launch_dur_ns,
+    c.call_id, c.name AS api_name, c.role, c.pid, c.tid, c.start_ns AS launch_start_ns, c.dur_ns AS launch_dur_ns,
     a.start_ns - c.start_ns AS latency_ns,
     CASE WHEN a.start_ns >= c.start_ns + c.dur_ns THEN a.start_ns - c.start_ns - c.dur_ns END AS queue_ns
 FROM gpu_activities AS a

@@ -1,7 +1,8 @@
 -- The steps of a trace, and the host rows (ops, ranges, calls) with the step in which each starts.
 -- Reads stage.ops, stage.ranges, stage.calls, stage.options; fills ops, ranges, stage.callers, stage.step_ranges, stage.call_steps.
 
--- A step is a range called ProfilerStep#N, or what the user names by a glob. When all API calls come from one process,
+-- A step is a range called ProfilerStep#N, or what the user names by a glob; its number is N, or the ordinal where numbers
+-- are missing or repeat. When all API calls come from one process,
 -- its steps are everyone's (`key` is empty then): a thread that launches may belong to a process without marks.
 CREATE OR REPLACE TABLE stage.callers AS SELECT count(DISTINCT pid) = 1 AS is_one, min(pid) AS pid FROM stage.calls;
 
@@ -12,14 +13,21 @@ WITH found AS (
     WHERE
         r.dur_ns IS NOT NULL
         AND CASE WHEN o.step_range IS NULL THEN r.kind = 'step' ELSE r.kind <> 'window' AND r.name GLOB o.step_range END
+), keyed AS (
+    SELECT
+        f.name, f.pid, f.start_ns, f.dur_ns, CASE WHEN c.is_one THEN '' ELSE coalesce(f.pid, '') END AS key,
+        CASE WHEN f.is_numbered THEN TRY_CAST(split_part(f.name, '#', 2) AS BIGINT) END AS number
+    FROM found AS f, stage.callers AS c
+), numbers AS (
+    SELECT count(*) = count(DISTINCT (key, number)) FILTER (number IS NOT NULL) AS are_good FROM keyed
 )
 SELECT
     CASE
-        WHEN f.is_numbered THEN split_part(f.name, '#', 2)::BIGINT
-        ELSE row_number() OVER (PARTITION BY f.pid ORDER BY f.start_ns, f.dur_ns DESC, f.name) - 1
+        WHEN n.are_good THEN k.number
+        ELSE row_number() OVER (PARTITION BY k.key ORDER BY k.start_ns, k.dur_ns DESC, k.name, k.pid) - 1
     END AS step,
-    f.name, f.pid, f.start_ns, f.dur_ns, CASE WHEN c.is_one THEN '' ELSE coalesce(f.pid, '') END AS key
-FROM found AS f, stage.callers AS c;
+    k.name, k.pid, k.start_ns, k.dur_ns, k.key
+FROM keyed AS k, numbers AS n;
 
 -- The step in which a call or an op starts; narrow rows, since an ASOF join sorts all that it is given.
 CREATE OR REPLACE TABLE stage.call_steps AS

@@ -28,4 +28,4 @@ SELECT
     CASE WHEN n.category = 'other' THEN 'none' WHEN n.category IS NOT NULL THEN 'name' END AS category_source, n.origin AS origin
 FROM stage.activities AS a
 JOIN stage.linked AS l USING (activity_id)
-LEFT JOIN stage.kernel_names AS n ON a.kind = 'kernel' AND n.name = a.name;
+LEFT JOIN stage.kernel_names AS n ON a.kind = 'kernel' AND n.name IS NOT DISTINCT FROM a.name;

@@ -1,4 +1,4 @@
--- The steps with what the GPU did for each. Reads stage.step_ranges, gpu_activities, api_calls, ops, ranges; fills steps.
+-- The steps with what the GPU did for each. Reads stage.step_ranges, stage.blind, gpu_activities, api_calls, ops, ranges; fills steps.
 
 INSERT INTO steps BY NAME
 WITH mine AS (
@@ -33,13 +33,14 @@ WITH mine AS (
 SELECT
     1 AS trace_id, s.step, s.name, s.pid, s.start_ns, s.dur_ns, g.gpu_start_ns, g.gpu_end_ns,
     lead(g.gpu_start_ns) OVER (PARTITION BY s.key ORDER BY s.start_ns, s.step) - g.gpu_start_ns AS period_ns,
-    g.gpu_busy_ns, coalesce(g.kernels, 0) AS kernels, g.kernel_ns, g.memop_ns, coalesce(h.launches, 0) AS launches,
+    CASE WHEN b.invisible_replays = 0 THEN g.gpu_busy_ns END AS gpu_busy_ns, coalesce(g.kernels, 0) AS kernels, g.kernel_ns, g.memop_ns, coalesce(h.launches, 0) AS launches,
     list_filter([
         CASE WHEN g.step IS NULL THEN 'no_gpu' END,
         CASE WHEN c.step IS NOT NULL THEN 'compiles' END,
         CASE WHEN g.step IS NOT NULL AND h.unanswered > 0 THEN 'partial' END
     ], lambda f: f IS NOT NULL) AS flags
 FROM stage.step_ranges AS s
+CROSS JOIN stage.blind AS b
 LEFT JOIN gpu AS g ON g.key = s.key AND g.step = s.step
 LEFT JOIN host AS h ON h.key = s.key AND h.step = s.step
 LEFT JOIN compiled AS c ON c.key = s.key AND c.step = s.step

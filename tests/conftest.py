@@ -1,0 +1,26 @@
+"""What several test files share."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from traceq.ingest.pipeline import Options, ingest
+
+TESTS = Path(__file__).parent
+FIXTURES = TESTS.parent / "fixtures"
+
+
+@pytest.fixture(scope="session")
+def golden_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The store that the golden rows describe: the runs of golden/store.json, each ingested on its own.
+
+    Every worker of pytest-xdist builds one for itself. Only for reading.
+    """
+    store = tmp_path_factory.mktemp("golden") / "store.duckdb"
+    for run in json.loads((TESTS / "golden" / "store.json").read_text("utf-8")):
+        paths = [str(FIXTURES / file) for file in run["files"]]
+        outcomes, _ = ingest(paths, store, Options(label=run["label"], step_ns=run.get("step_ns")))
+        for outcome in outcomes:
+            assert (outcome.result, outcome.run) == ("ingested", run["label"]), outcome
+    return store

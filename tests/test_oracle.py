@@ -1,0 +1,157 @@
+"""Every trace at hand: the store against reference figures computed in plain Python, equal to the nanosecond.
+
+The traces recorded elsewhere lie in `shared/data` beside the checkout and are no part of the project; their tests
+skip where it is absent.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import oracle
+import pytest
+
+import traceq
+from traceq.ingest import pipeline
+
+HERE = Path(__file__).parent
+FIXTURES = HERE.parent / "fixtures"
+SHARED = HERE.parents[1] / "shared"
+RECORDED = SHARED / "data"
+OTHER_ORACLE = SHARED / "tools" / "oracle.py"
+AT_LEAST = 50
+UNREADABLE = {  # by plain json: broken on purpose
+    "hand-01-truncated-object",
+    "hand-02-trailing-comma",
+    "hand-07-windows-backslashes",
+    "hand-09-nan-infinity-na",
+    "hand-15-truncated-gzip",
+}
+KEYS = {"memcpys": "memcpy", "memsets": "memset", "calls": "api_calls", "events": "events", "kernels": "kernels"} | {
+    "kernel_ns": "kernel_ns",
+    "latency_first_ns": "launch_latency_median_ns",
+    "latency_all_ns": "launch_latency_all_median_ns",
+}
+COUNTS = """
+SELECT
+    (SELECT sum(kept + skipped + lost)::BIGINT FROM event_counts) AS events,
+    count(*) FILTER (kind = 'kernel') AS kernels,
+    count(*) FILTER (kind = 'memcpy') AS memcpys,
+    count(*) FILTER (kind = 'memset') AS memsets,
+    (SELECT count(*) FROM api_calls) AS calls,
+    coalesce(sum(dur_ns) FILTER (kind = 'kernel'), 0)::BIGINT AS kernel_ns
+FROM gpu_activities
+"""
+EVENTS = "SELECT ph, category, sum(kept + skipped + lost)::BIGINT FROM event_counts GROUP BY ALL"
+
+
+def largest_first(paths):
+    return sorted(paths, key=lambda p: (-p.stat().st_size, p))
+
+
+def parameters(paths, root):
+    if not paths:
+        return [pytest.param(None, marks=pytest.mark.skip(reason="the recorded traces are not here"))]
+    return [pytest.param(p, id=str(p.relative_to(root))) for p in largest_first(paths)]
+
+
+def fixtures():
+    cases = [p for p in FIXTURES.glob("cases/*/input*.json*") if p.parent.name not in UNREADABLE]
+    return [*FIXTURES.glob("demo/*.json.gz"), *FIXTURES.glob("h200/*.json.gz"), *cases]
+
+
+def recorded():
+    return list(RECORDED.rglob("*.json.gz"))
+
+
+def ingest(path, folder):
+    store = folder / "s.duckdb"
+    ((outcome,), _) = pipeline.ingest([str(path)], store, pipeline.Options())
+    assert outcome.result == "ingested", outcome.error
+    return traceq.open(store)
+
+
+def product(store):
+    """The figures of `oracle.figures` as traceq's tables and queries give them."""
+    latency = {row["basis"]: row["median_ns"] for row in store.query("launch_latency").to_dicts()}
+    steps = store.query("steps").select("kernels", "kernel_ns").rows()
+    return {
+        **store.sql(COUNTS).row(0, named=True),
+        "latency_first_ns": latency.get("launch"),
+        "latency_all_ns": latency.get("activity"),
+        "devices": {row["device"]: device(store, row) for row in store.query("summary").to_dicts() if row["busy_ns"]},
+        "steps": [[kernels, ns or 0] for kernels, ns in steps],
+    }
+
+
+def device(store, summary):
+    every = [g for g in store.query("launch_gaps").to_dicts() if g["device"] == summary["device"]]
+    long = [g for g in store.query("launch_gaps", min_ns=1000).to_dicts() if g["device"] == summary["device"]]
+    by_state = {g["launch_state"]: g["idle_ns"] for g in every}
+    return {
+        **{name: summary[name] for name in ("window_ns", "busy_ns", "idle_ns")},
+        "gaps": sum(g["gaps"] for g in every),
+        "gaps_1us": sum(g["gaps"] for g in long),
+        "gaps_1us_ns": sum(g["idle_ns"] for g in long),
+        **{state: by_state.get(state, 0) for state in oracle.STATES},
+    }
+
+
+def other_figures(path):
+    """The same figures from the oracle in `shared/tools`, which was written by others."""
+    done = subprocess.run([sys.executable, str(OTHER_ORACLE), str(path)], capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)
+    return {
+        **{mine: found.get(theirs) for mine, theirs in KEYS.items()},
+        "devices": {int(name): other_device(d) for name, d in found["devices"].items()},
+        "steps": [[s["kernels"], s["kernel_ns"]] for s in found["steps"]],
+    }
+
+
+def other_device(found):
+    return {
+        **{name: found[name] for name in ("window_ns", "busy_ns", "idle_ns", "gaps")},
+        "gaps_1us": found["gaps_ge_1us"],
+        "gaps_1us_ns": found["gap_ge_1us_ns"],
+        **{state: found["cause_ns"].get(state, 0) for state in oracle.STATES},
+    }
+
+
+def check(path, folder):
+    """Compare all there is to compare for one trace, and return the reference figures."""
+    events = oracle.load(path)
+    expected = oracle.figures(events)
+    with ingest(path, folder) as store:
+        assert product(store) == expected
+        assert {(ph, cat): n for ph, cat, n in store.sql(EVENTS).rows()} == oracle.count_events(events)
+    return expected
+
+
+@pytest.mark.parametrize("path", parameters(recorded(), RECORDED))
+def test_recorded_trace(path, tmp_path):
+    expected = check(path, tmp_path)
+    if OTHER_ORACLE.exists():
+        assert other_figures(path) == expected
+
+
+@pytest.mark.parametrize("path", parameters(fixtures(), FIXTURES))
+def test_fixture(path, tmp_path):
+    check(path, tmp_path)
+
+
+def test_the_broken_cases_are_still_broken():
+    for name in UNREADABLE:
+        (path,) = (FIXTURES / "cases" / name).glob("input*")
+        with pytest.raises((ValueError, EOFError)):
+            oracle.load(path)
+
+
+@pytest.mark.skipif(not RECORDED.exists(), reason="the recorded traces are not here")
+def test_enough_traces_are_compared(capfd):
+    count = len(recorded())
+    oracles = "both oracles" if OTHER_ORACLE.exists() else "one oracle"
+    with capfd.disabled():
+        print(f"\ntraceq was compared with {oracles} on {count} recorded traces", file=sys.stderr)
+    print(f"traceq was compared with {oracles} on {count} recorded traces")
+    assert count >= AT_LEAST
