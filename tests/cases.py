@@ -6,6 +6,7 @@ holds the case's files, and the tag of the file that is meant (None: the only on
 
 from __future__ import annotations
 
+import json
 import re
 from decimal import Decimal
 from pathlib import Path
@@ -13,6 +14,22 @@ from pathlib import Path
 from traceq import query as queries
 from traceq.ingest.pipeline import Options, ingest
 from traceq.store.files import open_store
+
+
+
+class Raw(str):
+    """Text that goes into a file as it is, JSON or not."""
+
+
+def dump(value, comma=", ", colon=": "):
+    """A value as JSON text; numbers given as Decimal keep all their digits."""
+    if isinstance(value, Raw | Decimal):
+        return str(value)
+    if isinstance(value, dict):
+        pairs = (f"{json.dumps(k)}{colon}{dump(v, comma, colon)}" for k, v in value.items())
+        return f"{{{comma.join(pairs)}}}"
+    return json.dumps(value, ensure_ascii=False)
+
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "cases"
 BLOCK = re.compile(r"^```values\n(.*?)^```$", re.M | re.S)

@@ -62,7 +62,8 @@ SAYS = {
         "under the profiler a step takes 1.13 times the un-profiled 0.090 ms: idle time is inflated",
     ],
     "cut": [
-        "truncated: the list of events never ends; 7 whole events kept, 1 unreadable event dropped near byte 1,144",
+        "cut.json: truncated: the list of events never ends; 7 whole events kept, "
+        "1 unreadable event dropped near byte 1,144",
         "1 of 2 steps are left out of medians (partial)",
         NO_STEP_TIME,
     ],
@@ -257,6 +258,11 @@ BAD = [
     (f"SELECT count(name) FILTER (dur_ns > 9) {WINDOW} AS n FROM kernels", {}, QUADRATIC),
     (f"{COUNT} AS a JOIN kernels AS b ON a.start_ns >= b.start_ns AND a.start_ns < b.dur_ns", {}, QUADRATIC),
     ("SELECT 1::BIGINT AS n FROM nowhere", {}, "nowhere"),
+    ("SELECT 1 / 0 AS n", {"type": "DOUBLE"}, DIVISOR),
+    ("SELECT divide(7, count(*)) AS n FROM kernels", {}, DIVISOR),
+    ("SELECT 1::BIGINT AS n UNION ALL SELECT * FROM (SELECT 2::BIGINT AS n)", {}, "no * in the final SELECT"),
+    (f"{COUNT} AS a JOIN kernels AS b ON a.start_ns BETWEEN b.start_ns AND b.dur_ns", {}, QUADRATIC),
+    (f"{COUNT} AS a, kernels AS b WHERE a.start_ns > b.start_ns AND a.start_ns < b.dur_ns", {}, QUADRATIC),
     (COUNT, {"unit": " ns"}, "a time has ns in its name and as its unit"),
     (COUNT, {"unit": " miles"}, "unknown unit miles"),
 ]
@@ -264,7 +270,7 @@ GOOD = [
     (COUNT, {}),
     (f"{COUNT} WHERE run = coalesce($run::VARCHAR, run)", {"param": RUN}),
     (f"{COUNT} AS a ASOF JOIN kernels AS b ON a.device = b.device AND a.start_ns >= b.start_ns", {}),
-    ("SELECT 1 / nullif(count(*), 0) + 1 / 2 AS n FROM kernels", {"type": "DOUBLE"}),
+    ("SELECT 1 / nullif(count(*), 0) + 1 / 2 + 1 / 2::DOUBLE AS n FROM kernels", {"type": "DOUBLE"}),
     ("SELECT n FROM (SELECT *, 1::BIGINT AS n FROM kernels)", {}),
     (f"SELECT sum(CASE WHEN dur_ns > 9 THEN 1 ELSE 0 END) {WINDOW}::BIGINT AS n FROM kernels", {}),
 ]

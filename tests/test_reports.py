@@ -17,23 +17,11 @@ from pathlib import Path
 import cases
 import duckdb
 import pytest
-from cases import Case
+from cases import Case, Raw, dump
 
 from traceq import query as queries
 from traceq.ingest import kineto
 from traceq.ingest.source import Source
-
-
-class Raw(str):
-    """Text that goes into the file as it is, JSON or not."""
-
-
-def dump(value):
-    if isinstance(value, Raw | Decimal):
-        return str(value)
-    if isinstance(value, dict):
-        return f"{{{', '.join(f'{json.dumps(k)}: {dump(v)}' for k, v in value.items())}}}"
-    return json.dumps(value, ensure_ascii=False)
 
 
 def event(ph, cat, name, **fields):
@@ -320,11 +308,11 @@ FIGURES = [
 ]  # fmt: skip
 # What the notes on such a trace have to say, where that is a demand of its own.
 REMARKS = [
-    row("R-018", trace(A("unknown", 0, 100), A("unknown", 10, 20), A("unknown", 40, 20)), said=["unknown"]),
-    row("R-043", trace(K("a", 10, 0), K("b", 10, 1), K("c", 11, 1)), said=["whole µs|microsecond"]),
-    row("R-093", trace(event("M", None, "process_name", pid=1, tid=0, ts=0, args={"name": "python"})), said=["no timed events"]),
-    row("R-096", trace(L(0, 2, 1), L(5, 2, 2), K("a", 10, 5, 1)), said=[r"\b1 of 2 launch"]),
-    row("R-114", trace(A("ProfilerStep#0", 0, 20), L(18, 2, 1), A("ProfilerStep#1", 20, 20), K("a", 25, 5, 1)),
+    row("R-018-note", trace(A("unknown", 0, 100), A("unknown", 10, 20), A("unknown", 40, 20)), said=["unknown"]),
+    row("R-043-note", trace(K("a", 10, 0), K("b", 10, 1), K("c", 11, 1)), said=["whole µs|microsecond"]),
+    row("R-093-note", trace(event("M", None, "process_name", pid=1, tid=0, ts=0, args={"name": "python"})), said=["no timed events"]),
+    row("R-096-note", trace(L(0, 2, 1), L(5, 2, 2), K("a", 10, 5, 1)), said=[r"\b1 of 2 launch"]),
+    row("R-114-note", trace(A("ProfilerStep#0", 0, 20), L(18, 2, 1), A("ProfilerStep#1", 20, 20), K("a", 25, 5, 1)),
         said=[r"\b1 .*after (its|their) step"]),
 ]  # fmt: skip
 
@@ -384,6 +372,14 @@ def test_every_way_of_reading_gives_the_same_rows(name, tmp_path):
     assert len(whole) in (41, 42)
     for piece_bytes in (300, 700, 1500):
         assert rows(path, piece_bytes) == whole
+
+
+@pytest.mark.parametrize("count", [pytest.param(40, id="R-006-place")])
+def test_a_second_document_is_where_the_message_says(count, tmp_path):
+    first = trace(*(K("a", n, 1) for n in range(count)))
+    with ingest({"x.json": first + DOCUMENTS[1]}, tmp_path) as case:
+        place = int(re.search(r"byte ([\d,]+)", case.outcomes[0].error.message)[1].replace(",", ""))
+    assert abs(place - len(first)) < 100
 
 
 @pytest.mark.parametrize("count", [pytest.param(n, id=f"R-028-{n}") for n in (1, 3)])

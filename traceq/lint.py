@@ -14,7 +14,14 @@ from traceq.store.files import empty_store
 
 UNITS = {None, "ns", "bytes", "count", "percent", "ratio"}
 TIME = re.compile(r"(_ns|^start|^end|^at)$")
-INEQUALITY = {"COMPARE_LESSTHAN", "COMPARE_GREATERTHAN", "COMPARE_LESSTHANOREQUALTO", "COMPARE_GREATERTHANOREQUALTO"}
+DIVISIONS = {"/", "//", "%", "divide", "fdiv", "mod", "fmod"}
+INEQUALITIES = {
+    "COMPARE_LESSTHAN",
+    "COMPARE_GREATERTHAN",
+    "COMPARE_LESSTHANOREQUALTO",
+    "COMPARE_GREATERTHANOREQUALTO",
+    "COMPARE_BETWEEN",
+}
 Node = dict[str, Any]
 
 
@@ -72,21 +79,27 @@ def _columns(con: duckdb.DuckDBPyConnection, query: Query) -> Iterator[str]:
 
 
 def _tree(tree: Node) -> Iterator[str]:
-    if any(n.get("class") == "STAR" for n in tree["statements"][0]["node"].get("select_list", [])):
+    if any(n.get("class") == "STAR" for select in _final(tree["statements"][0]["node"]) for n in select["select_list"]):
         yield "no * in the final SELECT"
     for node in _walk(tree):
-        if node.get("function_name") in ("/", "//", "%"):
-            divisor = _argument(node, 1)
-            if divisor.get("type") != "VALUE_CONSTANT" and divisor.get("function_name") != "nullif":
-                yield "a divisor is neither a literal nor nullif(…)"
+        if node.get("function_name") in DIVISIONS and not _is_safe(_argument(node, 1)):
+            yield "a divisor is neither a literal nor nullif(…)"
         if (
             node.get("class") == "WINDOW"
             and node.get("filter_expr")
-            and node.get("function_name") in ("count", "count_star")
+            and node["function_name"] in ("count", "count_star")
         ):
             yield "count(*) FILTER … OVER is quadratic: use sum(CASE …) OVER"
-        if node.get("type") == "JOIN" and node.get("ref_type") == "REGULAR" and _time_inequalities(node) >= 2:
+        if node.get("type") == "SELECT_NODE" and _time_inequalities(node) >= 2:
             yield "a join on two time inequalities is quadratic: use ASOF JOIN or a window"
+
+
+def _final(node: Node) -> list[Node]:
+    """The SELECTs whose columns are the result's: one, or those that a set operation puts together."""
+    if node.get("type") != "SET_OPERATION_NODE":
+        return [node]
+    sides = [node[side] for side in ("left", "right") if side in node] or node.get("children", [])
+    return [select for side in sides for select in _final(side)]
 
 
 def _argument(node: Node, place: int) -> Node:
@@ -95,17 +108,39 @@ def _argument(node: Node, place: int) -> Node:
     return inner
 
 
-def _time_inequalities(join: Node) -> int:
+def _is_safe(divisor: Node) -> bool:
+    """Whether a divisor is a literal other than 0, also behind a cast, or nullif."""
+    if divisor.get("class") == "CAST":
+        child: Node = divisor["child"]
+        return _is_safe(child.get("expression", child))
+    if divisor.get("type") == "VALUE_CONSTANT":
+        return divisor["literal"]["kind"] in ("INTEGER", "NUMERIC") and float(divisor["literal"]["text"]) != 0
+    return divisor.get("function_name") == "nullif"
+
+
+def _time_inequalities(select: Node) -> int:
+    """Comparisons of times of two relations in the conditions of one SELECT's join; ASOF joins have their own rule."""
+    joins = [n for n in _walk(select.get("from_table"), into_selects=False) if n.get("type") == "JOIN"]
+    conditions = [n.get("condition") for n in joins if n.get("ref_type") != "ASOF"] + [select.get("where_clause")]
     return sum(
-        n.get("type") in INEQUALITY and any(TIME.search(str((c.get("column_names") or [""])[-1])) for c in _walk(n))
-        for n in _walk(join.get("condition"))
+        2 if n["type"] == "COMPARE_BETWEEN" else 1
+        for condition in conditions
+        for n in _walk(condition, into_selects=False)
+        if n.get("type") in INEQUALITIES and _compares_times(n)
     )
 
 
-def _walk(node: Any) -> Iterator[Node]:
+def _compares_times(comparison: Node) -> bool:
+    columns = [n["column_names"] for n in _walk(comparison, into_selects=False) if n.get("column_names")]
+    return len({tuple(c[:-1]) for c in columns}) > 1 and all(TIME.search(c[-1]) for c in columns)
+
+
+def _walk(node: Any, into_selects: bool = True) -> Iterator[Node]:
     if isinstance(node, dict):
+        if not into_selects and node.get("type") == "SELECT_NODE":
+            return
         yield node
         node = list(node.values())
     if isinstance(node, list):
         for child in node:
-            yield from _walk(child)
+            yield from _walk(child, into_selects)

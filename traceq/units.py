@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
 
 NS_PER = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9}
 DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s)\s*")
@@ -11,10 +11,10 @@ BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def parse_duration_ns(text: str) -> int:
-    """`12.3ms` as 12300000, exactly. Raises ValueError for anything that is not a number with ns, us, ms or s."""
+    """`12.3ms` as 12300000, to the nearest ns. Raises ValueError for what is no number with ns, us, ms or s."""
     if not (found := DURATION.fullmatch(text)):
         raise ValueError(f"{text!r} is not a duration such as 12.3ms (units: ns, us, ms, s)")
-    return int(Decimal(found[1]) * NS_PER[found[2]])
+    return int((Decimal(found[1]) * NS_PER[found[2]]).to_integral_value(ROUND_HALF_UP))
 
 
 def show_ns(ns: float) -> str:

@@ -7,9 +7,9 @@
 -- column: category VARCHAR -- what the kernels compute, by name on both sides; all is every kernel
 -- column: a VARCHAR -- label of the first run
 -- column: b VARCHAR -- label of the second run
--- column: per VARCHAR -- step, or trace where one side has no steps that count
--- column: a_ns DOUBLE ns -- kernel time in a
--- column: b_ns DOUBLE ns -- kernel time in b
+-- column: per VARCHAR -- step (of any rank), or trace where one side has no steps that count
+-- column: a_ns DOUBLE ns -- kernel time in a; NULL if it has no kernels at all
+-- column: b_ns DOUBLE ns -- kernel time in b; likewise
 -- column: delta_ns DOUBLE ns -- b less a
 -- column: delta_pct DOUBLE percent -- of a; NULL where a has none
 -- column: a_kernels DOUBLE count -- kernels in a
@@ -33,7 +33,7 @@ sides AS (
 ),
 
 good AS (
-    SELECT i.side, s.trace_id, s.step
+    SELECT i.side, s.trace_id, s.pid, s.step
     FROM steps AS s
     JOIN sides AS i USING (trace_id)
     WHERE len(s.flags) = 0
@@ -52,7 +52,7 @@ kernel AS (
     FROM gpu_activities AS k
     JOIN sides AS i USING (trace_id)
     CROSS JOIN counted AS c
-    LEFT JOIN good AS g ON g.side = i.side AND g.trace_id = k.trace_id AND g.step = k.step
+    LEFT JOIN good AS g ON g.side = i.side AND g.trace_id = k.trace_id AND g.pid = k.pid AND g.step = k.step
     WHERE k.kind = 'kernel' AND (NOT c.is_per_step OR g.step IS NOT NULL)
 ),
 
@@ -67,18 +67,35 @@ summed AS (
     GROUP BY GROUPING SETS ((), (category))
 ),
 
+-- What the sums are divided by: steps, or traces. A side without any kernel has no kernel time: not recorded is not zero.
+parts AS (
+    SELECT
+        c.*,
+        CASE WHEN c.is_per_step THEN c.a_steps ELSE (SELECT count(*) FROM sides WHERE side = 'a') END AS a_parts,
+        CASE WHEN c.is_per_step THEN c.b_steps ELSE (SELECT count(*) FROM sides WHERE side = 'b') END AS b_parts,
+        h.a_has,
+        h.b_has
+    FROM counted AS c
+    CROSS JOIN (
+        SELECT count(*) FILTER (i.side = 'a') > 0 AS a_has, count(*) FILTER (i.side = 'b') > 0 AS b_has
+        FROM gpu_activities AS k
+        JOIN sides AS i USING (trace_id)
+        WHERE k.kind = 'kernel'
+    ) AS h
+),
+
 scaled AS (
     SELECT
         s.category,
-        c.is_per_step,
-        c.a_steps,
-        c.b_steps,
-        s.a_ns / nullif(CASE WHEN c.is_per_step THEN c.a_steps ELSE 1 END, 0) AS a_ns,
-        s.b_ns / nullif(CASE WHEN c.is_per_step THEN c.b_steps ELSE 1 END, 0) AS b_ns,
-        s.a_kernels / nullif(CASE WHEN c.is_per_step THEN c.a_steps ELSE 1 END, 0) AS a_kernels,
-        s.b_kernels / nullif(CASE WHEN c.is_per_step THEN c.b_steps ELSE 1 END, 0) AS b_kernels
+        p.is_per_step,
+        p.a_steps,
+        p.b_steps,
+        CASE WHEN p.a_has THEN s.a_ns / nullif(p.a_parts, 0) END AS a_ns,
+        CASE WHEN p.b_has THEN s.b_ns / nullif(p.b_parts, 0) END AS b_ns,
+        s.a_kernels / nullif(p.a_parts, 0) AS a_kernels,
+        s.b_kernels / nullif(p.b_parts, 0) AS b_kernels
     FROM summed AS s
-    CROSS JOIN counted AS c
+    CROSS JOIN parts AS p
 )
 
 SELECT

@@ -16,9 +16,14 @@
 -- example: traceq query categories --run eager
 
 WITH good AS (
-    SELECT trace_id, count(*) AS steps, list(step) AS numbers
+    SELECT trace_id, pid, step
     FROM steps
     WHERE len(flags) = 0
+),
+
+counted AS (
+    SELECT trace_id, count(*) AS steps
+    FROM good
     GROUP BY trace_id
 ),
 
@@ -28,11 +33,10 @@ kernel AS (
         a.category,
         count(*) AS kernels,
         sum(a.dur_ns) AS kernel_ns,
-        count(*) FILTER (list_contains(g.numbers, a.step)) AS stepped,
-        coalesce(sum(a.dur_ns) FILTER (list_contains(g.numbers, a.step)), 0) AS stepped_ns,
-        any_value(g.steps) AS steps
+        count(g.step) AS stepped,
+        coalesce(sum(a.dur_ns) FILTER (g.step IS NOT NULL), 0) AS stepped_ns
     FROM gpu_activities AS a
-    LEFT JOIN good AS g USING (trace_id)
+    LEFT JOIN good AS g ON g.trace_id = a.trace_id AND g.pid = a.pid AND g.step = a.step
     WHERE a.kind = 'kernel'
     GROUP BY a.trace_id, a.category
 )
@@ -46,9 +50,10 @@ SELECT
     CASE
         WHEN l.invisible_replays = 0 THEN 100.0 * k.kernel_ns / nullif(sum(k.kernel_ns) OVER (PARTITION BY k.trace_id), 0)
     END AS pct_of_kernel,
-    k.stepped / nullif(k.steps, 0) AS kernels_per_step,
-    k.stepped_ns / nullif(k.steps, 0) AS ns_per_step
+    k.stepped / nullif(c.steps, 0) AS kernels_per_step,
+    k.stepped_ns / nullif(c.steps, 0) AS ns_per_step
 FROM kernel AS k
 JOIN labels AS l USING (trace_id)
+LEFT JOIN counted AS c ON c.trace_id = k.trace_id
 WHERE l.run = coalesce($run::VARCHAR, l.run)
 ORDER BY l.run, l.rank, k.kernel_ns DESC, k.category, k.trace_id

@@ -7,7 +7,7 @@
 -- column: rank BIGINT -- rank of the trace; NULL if the file does not say
 -- column: origin VARCHAR -- library or compiler; all is every GEMM together
 -- column: kernels BIGINT count -- GEMM kernels
--- column: gemm_ns BIGINT ns -- sum of their durations
+-- column: gemm_ns BIGINT ns -- sum of their durations; NULL if no kernel was recorded
 -- column: gemm_pct_of_kernel DOUBLE percent -- of all kernel time; NULL if no kernel was recorded
 -- column: gemm_busy_ns BIGINT ns -- union of their intervals, summed over devices
 -- column: gemm_pct_of_busy DOUBLE percent -- that union, of the device's busy time
@@ -18,9 +18,14 @@
 -- example: traceq query gemm_share --run eager
 
 WITH good AS (
-    SELECT trace_id, count(*) AS steps, list(step) AS numbers
+    SELECT trace_id, pid, step
     FROM steps
     WHERE len(flags) = 0
+),
+
+counted AS (
+    SELECT trace_id, count(*) AS steps
+    FROM good
     GROUP BY trace_id
 ),
 
@@ -28,6 +33,7 @@ gemm AS (
     SELECT
         trace_id,
         origin,
+        pid,
         step,
         dur_ns,
         start_ns,
@@ -59,9 +65,9 @@ summed AS (
         count(*) AS kernels,
         sum(g.dur_ns) AS gemm_ns,
         CASE WHEN grouping(g.origin) = 1 THEN sum(g.new_ns) ELSE sum(g.new_same_ns) END AS gemm_busy_ns,
-        coalesce(sum(g.dur_ns) FILTER (list_contains(s.numbers, g.step)), 0) AS stepped_ns
+        coalesce(sum(g.dur_ns) FILTER (s.step IS NOT NULL), 0) AS stepped_ns
     FROM added AS g
-    LEFT JOIN good AS s USING (trace_id)
+    LEFT JOIN good AS s ON s.trace_id = g.trace_id AND s.pid = g.pid AND s.step = g.step
     GROUP BY GROUPING SETS ((g.trace_id), (g.trace_id, g.origin))
 ),
 
@@ -89,9 +95,9 @@ SELECT
     l.rank,
     o.origin,
     coalesce(g.kernels, 0) AS kernels,
-    coalesce(g.gemm_ns, 0)::BIGINT AS gemm_ns,
+    CASE WHEN w.kernel_ns IS NOT NULL THEN coalesce(g.gemm_ns, 0) END::BIGINT AS gemm_ns,
     CASE WHEN l.invisible_replays = 0 THEN 100.0 * coalesce(g.gemm_ns, 0) / nullif(w.kernel_ns, 0) END AS gemm_pct_of_kernel,
-    coalesce(g.gemm_busy_ns, 0)::BIGINT AS gemm_busy_ns,
+    CASE WHEN b.busy_ns IS NOT NULL THEN coalesce(g.gemm_busy_ns, 0) END::BIGINT AS gemm_busy_ns,
     100.0 * coalesce(g.gemm_busy_ns, 0) / nullif(b.busy_ns, 0) AS gemm_pct_of_busy,
     coalesce(g.stepped_ns, 0) / nullif(s.steps, 0) AS gemm_ns_per_step,
     100.0 * coalesce(g.stepped_ns, 0) / nullif(s.steps, 0) / nullif(r.step_pipelined_ns, 0) AS gemm_pct_of_step
@@ -101,6 +107,6 @@ JOIN runs AS r ON r.run_id = l.run_id
 LEFT JOIN summed AS g ON g.trace_id = o.trace_id AND g.origin = o.origin
 LEFT JOIN whole AS w ON w.trace_id = o.trace_id
 LEFT JOIN busy AS b ON b.trace_id = o.trace_id
-LEFT JOIN good AS s ON s.trace_id = o.trace_id
+LEFT JOIN counted AS s ON s.trace_id = o.trace_id
 WHERE l.run = coalesce($run::VARCHAR, l.run)
 ORDER BY l.run, l.rank, o.origin <> 'all', g.gemm_ns DESC, o.origin, o.trace_id

@@ -8,9 +8,9 @@
 -- column: from_ns BIGINT ns -- shortest duration of the decade
 -- column: below_ns BIGINT ns -- first duration above it
 -- column: kernels BIGINT count -- kernels in it
--- column: pct_of_kernels DOUBLE percent -- of all kernels of the run
+-- column: pct_of_kernels DOUBLE percent -- of all kernels of the run; NULL if graph replays were not recorded
 -- column: kernel_ns BIGINT ns -- sum of their durations
--- column: pct_of_kernel DOUBLE percent -- of all kernel time of the run
+-- column: pct_of_kernel DOUBLE percent -- of all kernel time of the run; likewise
 -- chart: bar x=size y=kernels
 -- order: run, from_ns
 -- example: traceq query kernel_histogram --run eager
@@ -49,9 +49,10 @@ counted AS (
 ),
 
 spanned AS (
-    SELECT c.run, d.*
+    SELECT c.run, s.is_whole, d.*
     FROM (SELECT run, max(from_ns) AS longest_ns FROM counted GROUP BY run) AS c
     JOIN decades AS d ON d.from_ns <= c.longest_ns
+    JOIN (SELECT run, max(invisible_replays) = 0 AS is_whole FROM labels GROUP BY run) AS s ON s.run = c.run
 )
 
 SELECT
@@ -60,9 +61,9 @@ SELECT
     s.from_ns::BIGINT AS from_ns,
     s.below_ns::BIGINT AS below_ns,
     coalesce(c.kernels, 0) AS kernels,
-    100.0 * coalesce(c.kernels, 0) / nullif(sum(c.kernels) OVER (PARTITION BY s.run), 0) AS pct_of_kernels,
+    CASE WHEN s.is_whole THEN 100.0 * coalesce(c.kernels, 0) / nullif(sum(c.kernels) OVER (PARTITION BY s.run), 0) END AS pct_of_kernels,
     coalesce(c.kernel_ns, 0)::BIGINT AS kernel_ns,
-    100.0 * coalesce(c.kernel_ns, 0) / nullif(sum(c.kernel_ns) OVER (PARTITION BY s.run), 0) AS pct_of_kernel
+    CASE WHEN s.is_whole THEN 100.0 * coalesce(c.kernel_ns, 0) / nullif(sum(c.kernel_ns) OVER (PARTITION BY s.run), 0) END AS pct_of_kernel
 FROM spanned AS s
 LEFT JOIN counted AS c ON c.run = s.run AND c.from_ns = s.from_ns
 ORDER BY s.run, s.from_ns

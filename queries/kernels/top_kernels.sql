@@ -10,7 +10,7 @@
 -- column: origin VARCHAR -- library or compiler that made it
 -- column: kernels BIGINT count -- kernels of that name
 -- column: total_ns BIGINT ns -- sum of their durations
--- column: pct_of_kernel DOUBLE percent -- of all kernel time of the run
+-- column: pct_of_kernel DOUBLE percent -- of all kernel time of the run; NULL if graph replays were not recorded
 -- column: mean_ns DOUBLE ns -- mean duration
 -- column: median_ns DOUBLE ns -- median duration
 -- column: min_ns BIGINT ns -- shortest
@@ -36,12 +36,19 @@ WITH named AS (
     GROUP BY run, name
 ),
 
+seen AS (
+    SELECT run, max(invisible_replays) = 0 AS is_whole
+    FROM labels
+    GROUP BY run
+),
+
 ranked AS (
     SELECT
-        *,
-        100.0 * total_ns / nullif(sum(total_ns) OVER (PARTITION BY run), 0) AS pct_of_kernel,
-        row_number() OVER (PARTITION BY run ORDER BY total_ns DESC, name) AS place
-    FROM named
+        n.*,
+        CASE WHEN s.is_whole THEN 100.0 * n.total_ns / nullif(sum(n.total_ns) OVER (PARTITION BY n.run), 0) END AS pct_of_kernel,
+        row_number() OVER (PARTITION BY n.run ORDER BY n.total_ns DESC, n.name) AS place
+    FROM named AS n
+    JOIN seen AS s USING (run)
 )
 
 SELECT

@@ -10,7 +10,7 @@
 -- column: min_ns BIGINT ns -- shortest; negative means the GPU's clock is ahead of the host's
 -- column: median_ns DOUBLE ns -- median
 -- column: mean_ns DOUBLE ns -- mean
--- column: p90_ns DOUBLE ns -- nine in ten are at or below it
+-- column: p90_ns DOUBLE ns -- 90th percentile, interpolated
 -- column: max_ns BIGINT ns -- longest
 -- column: before_launch BIGINT count -- activities that start before their call
 -- order: run, rank, basis DESC

@@ -25,12 +25,6 @@ WITH gemm AS (
     FROM gpu_activities AS a
     WHERE a.category = 'gemm' AND a.step IS NOT NULL
     GROUP BY a.trace_id, a.pid, a.step
-),
-
-callers AS (
-    SELECT trace_id, count(DISTINCT pid) = 1 AS is_one
-    FROM api_calls
-    GROUP BY trace_id
 )
 
 SELECT
@@ -49,7 +43,6 @@ SELECT
     s.launches
 FROM steps AS s
 JOIN labels AS l USING (trace_id)
-LEFT JOIN callers AS c ON c.trace_id = s.trace_id
-LEFT JOIN gemm AS g ON g.trace_id = s.trace_id AND g.step = s.step AND (c.is_one OR g.pid = s.pid)
+LEFT JOIN gemm AS g ON g.trace_id = s.trace_id AND g.pid = s.pid AND g.step = s.step
 WHERE l.run = coalesce($run::VARCHAR, l.run)
 ORDER BY l.run, l.rank, s.start_ns, s.step, s.pid, s.trace_id

@@ -41,8 +41,7 @@ gpu AS (
         sum(a.dur_ns) FILTER (a.launch_id IS NULL) AS carried_over_ns,
         sum(a.dur_ns) FILTER (a.kind = 'kernel') AS kernel_ns,
         sum(a.dur_ns) FILTER (a.category = 'other') AS other_ns,
-        count(*) FILTER (a.start_ns < c.start_ns) AS before_launch,
-        bool_and(a.start_ns % 1000 = 0 AND a.dur_ns % 1000 = 0) AS is_whole_us
+        count(*) FILTER (a.start_ns < c.start_ns) AS before_launch
     FROM gpu_activities AS a
     JOIN picked AS p USING (trace_id)
     LEFT JOIN api_calls AS c ON c.trace_id = a.trace_id AND c.call_id = a.launch_id
@@ -155,14 +154,11 @@ checks AS (
     FROM per_run AS r
     UNION ALL
     SELECT
-        g.run, 10, 'other_pct', 100.0 * coalesce(g.other_ns, 0) / nullif(g.kernel_ns, 0),
-        CASE WHEN g.other_ns > 0 THEN format('{:.1f} % of kernel time is in kernels that no rule knows (other)', 100.0 * g.other_ns / nullif(g.kernel_ns, 0)) END
+        g.run, 10, 'other_pct',
+        CASE WHEN r.invisible_replays = 0 THEN 100.0 * coalesce(g.other_ns, 0) / nullif(g.kernel_ns, 0) END,
+        CASE WHEN r.invisible_replays = 0 AND g.other_ns > 0 THEN format('{:.1f} % of kernel time is in kernels that no rule knows (other)', 100.0 * g.other_ns / nullif(g.kernel_ns, 0)) END
     FROM gpu AS g
-    UNION ALL
-    SELECT
-        g.run, 11, 'whole_microseconds', g.is_whole_us::INTEGER::DOUBLE,
-        CASE WHEN g.is_whole_us AND g.activities >= 10 THEN 'times are in whole µs: shorter gaps and kernels are blurred' END
-    FROM gpu AS g
+    JOIN per_run AS r USING (run)
     UNION ALL
     SELECT
         o.run, 12, 'profiler_overhead_ns', o.overhead_ns::DOUBLE,

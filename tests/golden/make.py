@@ -771,7 +771,7 @@ def trust(traces: list[Trace]) -> list[Row]:
 TRUST_ORDER = [
     "salvaged_files", "reading_notes", "unreadable_events", "rows_without_usable_time",
     "events_of_unknown_category", "gpu_activities", "activities_without_launch", "activities_before_launch",
-    "invisible_replays", "other_pct", "whole_microseconds", "profiler_overhead_ns", "recorded_with_stacks",
+    "invisible_replays", "other_pct", "profiler_overhead_ns", "recorded_with_stacks",
     "steps", "steps_left_out", "inflation_ratio", "ranks_missing",
 ]  # fmt: skip
 
@@ -799,7 +799,6 @@ def trust_gpu(traces: list[Trace]) -> Row:
         "activities_without_launch": sum(a.launch is None for a in work),
         "activities_before_launch": sum(a.launch is not None and a.start < a.launch.start for a in work),
         "other_pct": None if checks["invisible_replays"] else percent(other, time(kernels)),
-        "whole_microseconds": int(all(a.start % 1000 == 0 and a.dur % 1000 == 0 for a in work)),
     }
 
 

@@ -44,6 +44,10 @@ INSERT INTO stage.events
 SELECT pos, e.ph, e.cat, e.name, e.pid, e.tid, TRY_CAST(e.ts * 1000 AS BIGINT), TRY_CAST(e.dur * 1000 AS BIGINT), e.args
 FROM (SELECT pos, unnest(TRY(from_json(j, '{SHAPE}'))) AS e FROM batch)
 """
+WHOLE_MICROSECONDS = """
+SELECT count(*) >= 10 AND bool_and(e.ts_ns % 1000 = 0 AND e.dur_ns % 1000 = 0)
+FROM stage.events AS e JOIN stage.numbered AS n ON n.event = e.rowid WHERE n.stored_in = 'gpu_activities'
+"""
 LISTED_DEVICES = """
 CREATE OR REPLACE TABLE stage.listed_devices (
     device BIGINT, name VARCHAR, uuid VARCHAR, sm_count BIGINT, memory_bytes BIGINT, compute_capability VARCHAR)
@@ -97,6 +101,8 @@ def sort(con: duckdb.DuckDBPyConnection, reading: Reading, step_range: str | Non
     if devices := _listed_devices(reading.metadata):
         con.executemany("INSERT INTO stage.listed_devices VALUES (?, ?, NULL, ?, ?, ?)", devices)
     con.execute(SQL.read_text("utf-8"))
+    if con.execute(WHOLE_MICROSECONDS).fetchall() == [(True,)]:
+        reading.notes.append("times are in whole µs: shorter gaps and kernels are blurred")
     if reading.lost:
         con.execute(
             "INSERT INTO event_counts VALUES (1, NULL, NULL, NULL, 0, 0, ?, 'unreadable text')", [len(reading.lost)]

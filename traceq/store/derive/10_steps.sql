@@ -2,8 +2,8 @@
 -- Reads stage.ops, stage.ranges, stage.calls, stage.options; fills ops, ranges, stage.callers, stage.step_ranges, stage.call_steps.
 
 -- A step is a range called ProfilerStep#N, or what the user names by a glob; its number is N, or the ordinal where numbers
--- are missing or repeat. When all API calls come from one process,
--- its steps are everyone's (`key` is empty then): a thread that launches may belong to a process without marks.
+-- are missing or repeat. It takes the launches of its own process; when all API calls come from one process, of that one: a
+-- thread that launches may belong to a process without marks. Its `pid` is the process whose launches it takes.
 CREATE OR REPLACE TABLE stage.callers AS SELECT count(DISTINCT pid) = 1 AS is_one, min(pid) AS pid FROM stage.calls;
 
 CREATE OR REPLACE TABLE stage.step_ranges AS
@@ -13,33 +13,33 @@ WITH found AS (
     WHERE
         r.dur_ns IS NOT NULL
         AND CASE WHEN o.step_range IS NULL THEN r.kind = 'step' ELSE r.kind <> 'window' AND r.name GLOB o.step_range END
-), keyed AS (
+), owned AS (
     SELECT
-        f.name, f.pid, f.start_ns, f.dur_ns, CASE WHEN c.is_one THEN '' ELSE coalesce(f.pid, '') END AS key,
+        f.name, f.start_ns, f.dur_ns, CASE WHEN c.is_one THEN c.pid ELSE f.pid END AS pid,
         CASE WHEN f.is_numbered THEN TRY_CAST(split_part(f.name, '#', 2) AS BIGINT) END AS number
     FROM found AS f, stage.callers AS c
 ), numbers AS (
-    SELECT count(*) = count(DISTINCT (key, number)) FILTER (number IS NOT NULL) AS are_good FROM keyed
+    SELECT count(*) = count(DISTINCT (pid, number)) FILTER (number IS NOT NULL) AS are_good FROM owned
 )
 SELECT
     CASE
-        WHEN n.are_good THEN k.number
-        ELSE row_number() OVER (PARTITION BY k.key ORDER BY k.start_ns, k.dur_ns DESC, k.name, k.pid) - 1
+        WHEN n.are_good THEN o.number
+        ELSE row_number() OVER (PARTITION BY o.pid ORDER BY o.start_ns, o.dur_ns DESC, o.name) - 1
     END AS step,
-    k.name, k.pid, k.start_ns, k.dur_ns, k.key
-FROM keyed AS k, numbers AS n;
+    o.name, o.pid, o.start_ns, o.dur_ns
+FROM owned AS o, numbers AS n;
 
 -- The step in which a call or an op starts; narrow rows, since an ASOF join sorts all that it is given.
 CREATE OR REPLACE TABLE stage.call_steps AS
 SELECT c.call_id, s.step
-FROM (SELECT c.call_id, c.start_ns, CASE WHEN o.is_one THEN '' ELSE coalesce(c.pid, '') END AS key FROM stage.calls AS c, stage.callers AS o) AS c
-ASOF JOIN stage.step_ranges AS s ON c.key = s.key AND c.start_ns >= s.start_ns
+FROM (SELECT call_id, pid, start_ns FROM stage.calls) AS c
+ASOF JOIN stage.step_ranges AS s ON c.pid = s.pid AND c.start_ns >= s.start_ns
 WHERE c.start_ns < s.start_ns + s.dur_ns;
 
 CREATE OR REPLACE TABLE stage.op_steps AS
 SELECT p.op_id, s.step
-FROM (SELECT p.op_id, p.start_ns, CASE WHEN o.is_one THEN '' ELSE coalesce(p.pid, '') END AS key FROM stage.ops AS p, stage.callers AS o) AS p
-ASOF JOIN stage.step_ranges AS s ON p.key = s.key AND p.start_ns >= s.start_ns
+FROM (SELECT op_id, pid, start_ns FROM stage.ops) AS p
+ASOF JOIN stage.step_ranges AS s ON p.pid = s.pid AND p.start_ns >= s.start_ns
 WHERE p.start_ns < s.start_ns + s.dur_ns;
 
 INSERT INTO ops BY NAME SELECT 1 AS trace_id, p.*, s.step FROM stage.ops AS p LEFT JOIN stage.op_steps AS s USING (op_id);

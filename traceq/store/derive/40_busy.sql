@@ -26,7 +26,10 @@ SELECT 1, device, min(start_ns), max(end_ns) - min(start_ns) FROM numbered GROUP
 
 INSERT INTO gaps
 WITH idle AS (
-    SELECT *, before_ns AS gap_ns, start_ns - before_ns AS gap_dur_ns FROM stage.in_order WHERE start_ns > before_ns
+    SELECT
+        *, before_ns AS gap_ns, start_ns - before_ns AS gap_dur_ns,
+        CASE WHEN launch_id IS NOT NULL THEN least(greatest(launch_start_ns - before_ns, 0), start_ns - before_ns) END AS host_ns
+    FROM stage.in_order WHERE start_ns > before_ns
 ), ends AS (
     SELECT device, end_ns, max(activity_id) AS before_id FROM stage.in_order GROUP BY ALL
 )
@@ -38,7 +41,6 @@ SELECT
         WHEN i.launch_end_ns > i.gap_ns THEN 'launching'
         ELSE 'queued'
     END,
-    least(greatest(i.launch_start_ns - i.gap_ns, 0), i.gap_dur_ns),
-    i.gap_dur_ns - least(greatest(i.launch_start_ns - i.gap_ns, 0), i.gap_dur_ns)
+    i.host_ns, i.gap_dur_ns - i.host_ns
 FROM idle AS i LEFT JOIN ends AS e ON e.device = i.device AND e.end_ns = i.gap_ns
 ORDER BY 2, 4;

@@ -2,17 +2,16 @@
 
 INSERT INTO steps BY NAME
 WITH mine AS (
-    SELECT CASE WHEN o.is_one THEN '' ELSE coalesce(a.pid, '') END AS key, a.step, a.device, a.kind, a.launch_id, a.activity_id,
-        a.start_ns, a.dur_ns, a.start_ns + a.dur_ns AS end_ns
-    FROM gpu_activities AS a, stage.callers AS o WHERE a.step IS NOT NULL
+    SELECT pid, step, device, kind, launch_id, activity_id, start_ns, dur_ns, start_ns + dur_ns AS end_ns
+    FROM gpu_activities WHERE step IS NOT NULL
 ), marked AS (
     SELECT *, max(end_ns) OVER (
-        PARTITION BY key, step, device ORDER BY start_ns, end_ns, activity_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        PARTITION BY pid, step, device ORDER BY start_ns, end_ns, activity_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
     ) AS before_ns
     FROM mine
 ), gpu AS (
     SELECT
-        key, step, min(start_ns) AS gpu_start_ns, max(end_ns) AS gpu_end_ns,
+        pid, step, min(start_ns) AS gpu_start_ns, max(end_ns) AS gpu_end_ns,
         sum(greatest(end_ns - greatest(start_ns, coalesce(before_ns, start_ns)), 0))::BIGINT AS gpu_busy_ns,
         count(*) FILTER (kind = 'kernel') AS kernels,
         coalesce(sum(dur_ns) FILTER (kind = 'kernel'), 0)::BIGINT AS kernel_ns,
@@ -20,19 +19,19 @@ WITH mine AS (
     FROM marked GROUP BY ALL
 ), host AS (
     SELECT
-        CASE WHEN o.is_one THEN '' ELSE coalesce(c.pid, '') END AS key, c.step, count(*) AS launches,
-        count(*) FILTER (c.call_id NOT IN (SELECT launch_id FROM mine WHERE launch_id IS NOT NULL)) AS unanswered
-    FROM api_calls AS c, stage.callers AS o WHERE c.step IS NOT NULL AND c.role IN ('launch', 'graph_launch') GROUP BY ALL
+        pid, step, count(*) AS launches,
+        count(*) FILTER (call_id NOT IN (SELECT launch_id FROM mine WHERE launch_id IS NOT NULL)) AS unanswered
+    FROM api_calls WHERE step IS NOT NULL AND role IN ('launch', 'graph_launch') GROUP BY ALL
 ), compiling AS (
     SELECT DISTINCT pid, start_ns FROM ops WHERE name LIKE '%(dynamo_timed)%'
     UNION SELECT DISTINCT pid, start_ns FROM ranges WHERE name LIKE '%(dynamo_timed)%'
 ), compiled AS (
-    SELECT DISTINCT s.key, s.step FROM compiling AS c ASOF JOIN stage.step_ranges AS s ON c.pid = s.pid AND c.start_ns >= s.start_ns
+    SELECT DISTINCT s.pid, s.step FROM compiling AS c ASOF JOIN stage.step_ranges AS s ON c.pid = s.pid AND c.start_ns >= s.start_ns
     WHERE c.start_ns < s.start_ns + s.dur_ns
 )
 SELECT
     1 AS trace_id, s.step, s.name, s.pid, s.start_ns, s.dur_ns, g.gpu_start_ns, g.gpu_end_ns,
-    lead(g.gpu_start_ns) OVER (PARTITION BY s.key ORDER BY s.start_ns, s.step) - g.gpu_start_ns AS period_ns,
+    lead(g.gpu_start_ns) OVER (PARTITION BY s.pid ORDER BY s.start_ns, s.step) - g.gpu_start_ns AS period_ns,
     CASE WHEN b.invisible_replays = 0 THEN g.gpu_busy_ns END AS gpu_busy_ns, coalesce(g.kernels, 0) AS kernels, g.kernel_ns, g.memop_ns, coalesce(h.launches, 0) AS launches,
     list_filter([
         CASE WHEN g.step IS NULL THEN 'no_gpu' END,
@@ -41,7 +40,7 @@ SELECT
     ], lambda f: f IS NOT NULL) AS flags
 FROM stage.step_ranges AS s
 CROSS JOIN stage.blind AS b
-LEFT JOIN gpu AS g ON g.key = s.key AND g.step = s.step
-LEFT JOIN host AS h ON h.key = s.key AND h.step = s.step
-LEFT JOIN compiled AS c ON c.key = s.key AND c.step = s.step
+LEFT JOIN gpu AS g ON g.pid = s.pid AND g.step = s.step
+LEFT JOIN host AS h ON h.pid = s.pid AND h.step = s.step
+LEFT JOIN compiled AS c ON c.pid = s.pid AND c.step = s.step
 ORDER BY s.start_ns, s.step, s.pid;
