@@ -41,6 +41,7 @@ VERBS = {"tables": "schema"}
 
 NO_STEPS = "no steps are marked, so there are no figures per step (traceq ingest --step-range GLOB names a range)"
 NO_STEP_TIME = "idle time is an upper bound: no un-profiled step time is known (traceq ingest --step 12.3ms)"
+WHOLE_MICROSECONDS = "times are in whole µs: shorter gaps and kernels are blurred"
 SAYS = {
     "nogpu": [
         "no GPU rows were recorded although there are 2 launch calls: no permission for GPU counters, another "
@@ -51,11 +52,20 @@ SAYS = {
         "2 of 4 GPU activities (52.9 % of their time) have no launch in the trace: launched before the "
         "recording began, they are in no step",
         "100.0 % of kernel time is in kernels that no rule knows (other)",
+        WHOLE_MICROSECONDS,
         NO_STEP_TIME,
     ],
-    "badtime": ["1 row(s) without a usable time left out: 1 of category kernel", NO_STEPS, NO_STEP_TIME],
+    "badtime": [
+        "1 row(s) without a usable time left out: 1 of category kernel",
+        "1 of 3 launch calls have no kernel in the trace",
+        WHOLE_MICROSECONDS,
+        NO_STEPS,
+        NO_STEP_TIME,
+    ],
     "ranks": [NO_STEP_TIME],
     "flagged": [
+        "1 of 6 launch calls have no kernel in the trace",
+        WHOLE_MICROSECONDS,
         "the profiler itself kept the host for 0.004 ms",
         "recorded with stacks, shapes, memory: CPU times and launch gaps are inflated by recording stacks",
         "4 of 7 steps are left out of medians (compiles; no_gpu; no_gpu, compiles; partial)",
@@ -64,6 +74,8 @@ SAYS = {
     "cut": [
         "cut.json: truncated: the list of events never ends; 7 whole events kept, "
         "1 unreadable event dropped near byte 1,144",
+        "1 of 3 launch calls have no kernel in the trace",
+        WHOLE_MICROSECONDS,
         "1 of 2 steps are left out of medians (partial)",
         NO_STEP_TIME,
     ],

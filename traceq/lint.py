@@ -98,7 +98,7 @@ def _final(node: Node) -> list[Node]:
     """The SELECTs whose columns are the result's: one, or those that a set operation puts together."""
     if node.get("type") != "SET_OPERATION_NODE":
         return [node]
-    sides = [node[side] for side in ("left", "right") if side in node] or node.get("children", [])
+    sides = [node[side] for side in ("left", "right") if node.get(side)] or node["children"]
     return [select for side in sides for select in _final(side)]
 
 

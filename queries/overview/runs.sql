@@ -37,16 +37,23 @@ kernel AS (
 ),
 
 device AS (
-    SELECT l.run_id, max(b.start_ns + b.dur_ns) - min(b.start_ns) AS window_ns, sum(b.dur_ns) AS busy_ns
-    FROM gpu_busy AS b
-    JOIN labels AS l USING (trace_id)
-    GROUP BY l.run_id, b.trace_id, b.device
+    SELECT trace_id, device, max(start_ns + dur_ns) - min(start_ns) AS window_ns
+    FROM gpu_activities
+    GROUP BY trace_id, device
+),
+
+device_busy AS (
+    SELECT trace_id, device, sum(dur_ns) AS busy_ns
+    FROM gpu_busy
+    GROUP BY trace_id, device
 ),
 
 busy AS (
-    SELECT run_id, 100.0 * sum(busy_ns) / nullif(sum(window_ns), 0) AS busy_pct
-    FROM device
-    GROUP BY run_id
+    SELECT l.run_id, 100.0 * sum(b.busy_ns) / nullif(sum(d.window_ns), 0) AS busy_pct
+    FROM device AS d
+    JOIN device_busy AS b ON b.trace_id = d.trace_id AND b.device = d.device
+    JOIN labels AS l ON l.trace_id = d.trace_id
+    GROUP BY l.run_id
 ),
 
 stepped AS (

@@ -12,7 +12,8 @@
 -- column: period_ns BIGINT ns -- to the next step's first GPU start; NULL for the last
 -- column: gpu_busy_ns BIGINT ns -- union of its GPU work, summed over devices
 -- column: kernels BIGINT count -- kernels it launched
--- column: kernel_ns BIGINT ns -- sum of their durations
+-- column: late BIGINT count -- of its GPU activities, those that start after the step has ended on the host
+-- column: kernel_ns BIGINT ns -- sum of the kernels' durations
 -- column: gemm_ns BIGINT ns -- of that, matrix products
 -- column: memop_ns BIGINT ns -- sum of copy and memset durations
 -- column: launches BIGINT count -- launch calls, graph launches included
@@ -20,10 +21,15 @@
 -- order: run, rank, start
 -- example: traceq query steps --run eager
 
-WITH gemm AS (
-    SELECT a.trace_id, a.pid, a.step, sum(a.dur_ns) AS gemm_ns
+WITH work AS (
+    SELECT
+        a.trace_id,
+        a.pid,
+        a.step,
+        coalesce(sum(a.dur_ns) FILTER (a.category = 'gemm'), 0) AS gemm_ns,
+        count(*) FILTER (a.start_ns >= s.start_ns + s.dur_ns) AS late
     FROM gpu_activities AS a
-    WHERE a.category = 'gemm' AND a.step IS NOT NULL
+    JOIN steps AS s ON s.trace_id = a.trace_id AND s.pid = a.pid AND s.step = a.step
     GROUP BY a.trace_id, a.pid, a.step
 )
 
@@ -37,12 +43,13 @@ SELECT
     s.period_ns,
     s.gpu_busy_ns,
     s.kernels,
+    coalesce(w.late, 0) AS late,
     s.kernel_ns,
-    CASE WHEN s.kernel_ns IS NOT NULL THEN coalesce(g.gemm_ns, 0) END::BIGINT AS gemm_ns,
+    w.gemm_ns::BIGINT AS gemm_ns,
     s.memop_ns,
     s.launches
 FROM steps AS s
 JOIN labels AS l USING (trace_id)
-LEFT JOIN gemm AS g ON g.trace_id = s.trace_id AND g.pid = s.pid AND g.step = s.step
+LEFT JOIN work AS w ON w.trace_id = s.trace_id AND w.pid = s.pid AND w.step = s.step
 WHERE l.run = coalesce($run::VARCHAR, l.run)
 ORDER BY l.run, l.rank, s.start_ns, s.step, s.pid, s.trace_id

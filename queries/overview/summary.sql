@@ -46,20 +46,21 @@ work AS (
         trace_id,
         device,
         count(*) FILTER (kind = 'kernel') AS kernels,
-        sum(dur_ns) FILTER (kind = 'kernel') AS kernel_ns,
+        coalesce(sum(dur_ns) FILTER (kind = 'kernel'), 0) AS kernel_ns,
         coalesce(sum(dur_ns) FILTER (category = 'gemm'), 0) AS gemm_ns,
         count(*) FILTER (kind = 'memcpy') AS memcpys,
-        sum(dur_ns) FILTER (kind = 'memcpy') AS memcpy_ns,
-        sum(bytes) FILTER (kind = 'memcpy') AS memcpy_bytes,
+        coalesce(sum(dur_ns) FILTER (kind = 'memcpy'), 0) AS memcpy_ns,
+        CASE WHEN count(*) FILTER (kind = 'memcpy') = 0 THEN 0 ELSE sum(bytes) FILTER (kind = 'memcpy') END AS memcpy_bytes,
         count(*) FILTER (kind = 'memset') AS memsets,
-        sum(dur_ns) FILTER (kind = 'memset') AS memset_ns,
-        count(*) FILTER (launch_id IS NULL) AS carried_over
+        coalesce(sum(dur_ns) FILTER (kind = 'memset'), 0) AS memset_ns,
+        count(*) FILTER (launch_id IS NULL) AS carried_over,
+        max(start_ns + dur_ns) - min(start_ns) AS window_ns
     FROM gpu_activities
     GROUP BY trace_id, device
 ),
 
 busy AS (
-    SELECT trace_id, device, max(start_ns + dur_ns) - min(start_ns) AS window_ns, sum(dur_ns) AS busy_ns
+    SELECT trace_id, device, sum(dur_ns) AS busy_ns
     FROM gpu_busy
     GROUP BY trace_id, device
 ),
@@ -103,10 +104,10 @@ SELECT
     coalesce(s.steps, 0) AS steps,
     coalesce(s.steps_left_out, 0) AS steps_left_out,
     s.period_ns,
-    b.window_ns,
+    CASE WHEN p.invisible_replays = 0 THEN w.window_ns END AS window_ns,
     b.busy_ns::BIGINT AS busy_ns,
-    (b.window_ns - b.busy_ns)::BIGINT AS idle_ns,
-    100.0 * b.busy_ns / nullif(b.window_ns, 0) AS busy_pct,
+    (w.window_ns - b.busy_ns)::BIGINT AS idle_ns,
+    100.0 * b.busy_ns / nullif(w.window_ns, 0) AS busy_pct,
     coalesce(w.kernels, 0) AS kernels,
     w.kernel_ns::BIGINT AS kernel_ns,
     CASE WHEN p.invisible_replays = 0 THEN 100.0 * w.gemm_ns / nullif(w.kernel_ns, 0) END AS gemm_pct_of_kernel,

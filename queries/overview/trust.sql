@@ -11,7 +11,7 @@
 -- example: traceq query trust --run eager
 
 WITH picked AS (
-    SELECT l.trace_id, l.run, l.rank, l.invisible_replays, t.run_id, t.path, t.world_size, t.status, t.warnings, t.metadata
+    SELECT l.trace_id, l.run, l.rank, l.invisible_replays, t.run_id, t.path, t.world_size, t.resolution_ns, t.status, t.warnings, t.metadata
     FROM labels AS l
     JOIN traces AS t USING (trace_id)
     WHERE l.run = coalesce($run::VARCHAR, l.run)
@@ -23,6 +23,7 @@ per_run AS (
         any_value(run_id) AS run_id,
         count(DISTINCT rank) AS ranks,
         max(world_size) AS world_size,
+        min(resolution_ns) AS resolution_ns,
         count(*) FILTER (status = 'salvaged') AS salvaged,
         sum(invisible_replays) AS invisible_replays,
         count(*) FILTER (metadata->>'$.with_stack' = '1') AS with_stack,
@@ -48,11 +49,29 @@ gpu AS (
     GROUP BY p.run
 ),
 
+answered AS (
+    SELECT DISTINCT trace_id, launch_id
+    FROM gpu_activities
+),
+
 host AS (
-    SELECT p.run, count(*) AS launches
+    SELECT
+        p.run,
+        count(*) AS launches,
+        count(*) FILTER (c.role = 'launch') AS kernel_launches,
+        count(*) FILTER (c.role = 'launch' AND a.launch_id IS NULL) AS unanswered
     FROM api_calls AS c
     JOIN picked AS p USING (trace_id)
+    LEFT JOIN answered AS a ON a.trace_id = c.trace_id AND a.launch_id = c.call_id
     WHERE c.role IN ('launch', 'graph_launch')
+    GROUP BY p.run
+),
+
+nameless AS (
+    SELECT p.run, count(*) AS ranges
+    FROM ranges AS r
+    JOIN picked AS p USING (trace_id)
+    WHERE r.name = 'unknown'
     GROUP BY p.run
 ),
 
@@ -139,6 +158,20 @@ checks AS (
     FROM gpu AS g
     UNION ALL
     SELECT
+        h.run, 7, 'launches_without_activity', h.unanswered::DOUBLE,
+        CASE
+            WHEN h.unanswered > 0 AND g.activities > 0
+                THEN format('{:,} of {:,} launch calls have no kernel in the trace', h.unanswered, h.kernel_launches)
+        END
+    FROM host AS h
+    LEFT JOIN gpu AS g USING (run)
+    UNION ALL
+    SELECT
+        n.run, 18, 'ranges_called_unknown', n.ranges::DOUBLE,
+        format('{:,} ranges are called unknown: the exporter of torch writes that for a name with a special character', n.ranges)
+    FROM nameless AS n
+    UNION ALL
+    SELECT
         g.run, 8, 'activities_before_launch', g.before_launch::DOUBLE,
         CASE WHEN g.before_launch > 0 THEN format('{:,} GPU activities start before their launch call (clock skew)', g.before_launch) END
     FROM gpu AS g
@@ -159,6 +192,11 @@ checks AS (
         CASE WHEN r.invisible_replays = 0 AND g.other_ns > 0 THEN format('{:.1f} % of kernel time is in kernels that no rule knows (other)', 100.0 * g.other_ns / nullif(g.kernel_ns, 0)) END
     FROM gpu AS g
     JOIN per_run AS r USING (run)
+    UNION ALL
+    SELECT
+        r.run, 11, 'resolution_ns', r.resolution_ns::DOUBLE,
+        CASE WHEN r.resolution_ns = 1000 THEN 'times are in whole µs: shorter gaps and kernels are blurred' END
+    FROM per_run AS r
     UNION ALL
     SELECT
         o.run, 12, 'profiler_overhead_ns', o.overhead_ns::DOUBLE,
@@ -213,4 +251,4 @@ SELECT
     c.note
 FROM checks AS c
 JOIN per_run AS r USING (run)
-ORDER BY r.run_id, c.place, c.note
+ORDER BY r.run_id, c.place, c.item, c.note

@@ -494,13 +494,13 @@ def summary_row(t: Trace, device: int | None) -> Row:
         "idle_ns": length - busy if seen else None,
         "busy_pct": percent(busy, length),
         "kernels": len(kernels),
-        "kernel_ns": total(a.dur for a in kernels),
+        "kernel_ns": time(kernels) if work else None,
         "gemm_pct_of_kernel": share(t, time(a for a in kernels if a.category == "gemm"), time(kernels)),
         "memcpys": len(copies),
-        "memcpy_ns": total(a.dur for a in copies),
-        "memcpy_bytes": total(a.bytes for a in copies),
+        "memcpy_ns": time(copies) if work else None,
+        "memcpy_bytes": total(a.bytes for a in copies) if copies or not work else 0,
         "memsets": len(sets),
-        "memset_ns": total(a.dur for a in sets),
+        "memset_ns": time(sets) if work else None,
         "carried_over": sum(a.launch is None for a in work),
         "launches": len(t.launches),
         "graph_launches": sum(c.name == GRAPH_LAUNCH for c in t.launches),
@@ -532,6 +532,7 @@ def step_row(t: Trace, s: Step) -> Row:
         "period_ns": s.period,
         "gpu_busy_ns": union_over_devices(s.work) if is_seen and not t.invisible else None,
         "kernels": len(kernels),
+        "late": sum(a.start >= s.end for a in s.work),
         "kernel_ns": time(kernels) if is_seen else None,
         "gemm_ns": time(a for a in kernels if a.category == "gemm") if is_seen else None,
         "memop_ns": time(a for a in s.work if a.kind != "kernel") if is_seen else None,
@@ -770,9 +771,9 @@ def trust(traces: list[Trace]) -> list[Row]:
 
 TRUST_ORDER = [
     "salvaged_files", "reading_notes", "unreadable_events", "rows_without_usable_time",
-    "events_of_unknown_category", "gpu_activities", "activities_without_launch", "activities_before_launch",
-    "invisible_replays", "other_pct", "profiler_overhead_ns", "recorded_with_stacks",
-    "steps", "steps_left_out", "inflation_ratio", "ranks_missing",
+    "events_of_unknown_category", "gpu_activities", "activities_without_launch", "launches_without_activity",
+    "activities_before_launch", "invisible_replays", "other_pct", "resolution_ns", "profiler_overhead_ns",
+    "recorded_with_stacks", "steps", "steps_left_out", "inflation_ratio", "ranks_missing", "ranges_called_unknown",
 ]  # fmt: skip
 
 
@@ -790,7 +791,11 @@ def trust_file(traces: list[Trace]) -> Row:
 
 def trust_gpu(traces: list[Trace]) -> Row:
     work = [a for t in traces for a in t.work]
-    checks = {"gpu_activities": len(work), "invisible_replays": sum(t.invisible for t in traces)}
+    checks = {
+        "gpu_activities": len(work),
+        "invisible_replays": sum(t.invisible for t in traces),
+        "resolution_ns": resolution(work),
+    }
     if not work:
         return checks
     kernels = [a for a in work if a.kind == "kernel"]
@@ -800,6 +805,13 @@ def trust_gpu(traces: list[Trace]) -> Row:
         "activities_before_launch": sum(a.launch is not None and a.start < a.launch.start for a in work),
         "other_pct": None if checks["invisible_replays"] else percent(other, time(kernels)),
     }
+
+
+def resolution(work: list[Activity]) -> int | None:
+    """1000 where every recorded time is in whole µs; times here are as recorded, not from an origin."""
+    if not work:
+        return None
+    return 1 if any(a.start % 1000 or a.dur % 1000 for a in work) else 1000
 
 
 def trust_host(traces: list[Trace]) -> Row:
@@ -815,6 +827,9 @@ def trust_host(traces: list[Trace]) -> Row:
         "ranks_missing": max(sizes) - len({t.rank for t in traces}) if sizes else None,
     }
     checks |= {"profiler_overhead_ns": sum(overheads)} if overheads else {}
+    if calls := [(t, c) for t in traces for c in t.launches]:
+        single = [(t, c) for t, c in calls if c.name != GRAPH_LAUNCH]
+        checks["launches_without_activity"] = sum(all(a.launch is not c for a in t.work) for t, c in single)
     return checks | ({"steps_left_out": len(marked) - len(good)} if marked else {})
 
 

@@ -116,13 +116,15 @@ class Salvage:
     """Events taken one by one from text that did not parse as a list; each is strict JSON text again.
 
     `lost` has the position of each stretch that is no event (bytes; characters where the text is not ASCII), `repaired`
-    counts the strings and numbers put right, `tail` is what follows the list's bracket (None while the list is open).
+    counts the strings and numbers put right, `tail` is what follows the list's bracket (None while the list is open)
+    and `tail_at` where that is.
     """
 
     events: list[str] = field(default_factory=list)
     lost: list[int] = field(default_factory=list)
     repaired: int = 0
     tail: str | None = None
+    tail_at: int = 0
     _carry: str = ""
     _carry_at: int = 0
 
@@ -135,23 +137,41 @@ class Salvage:
         if self._carry:
             at, text = self._carry_at, self._carry + piece.joint.decode() + text
             self._carry = ""
-        text = TOKEN.sub(self._mend, text).rstrip()
+        text = text.rstrip()
         pos = _behind(BETWEEN, text, 0)
         while pos < len(text):
             if LIST_END.match(text, pos):
-                self.tail = text[pos + 1 :]
+                self.tail, self.tail_at = text[pos + 1 :], at + pos + 1
                 return
-            try:
-                end = DECODER.raw_decode(text, pos)[1]
-            except (ValueError, RecursionError) as error:
+            end, error = self._take(text, pos)
+            if error:
                 if joins_next and _stops_at_end(text, error) and len(text) - pos < CARRY_BYTES:
                     self._carry, self._carry_at = text[pos:], at + pos
                     return
                 self.lost.append(at + pos)
                 end = _next_event(text, pos + 1)
-            else:
-                self.events.append(text[pos:end])
             pos = _behind(BETWEEN, text, end)
+
+    def _take(self, text: str, pos: int) -> tuple[int, Exception | None]:
+        """Add the event that starts at `pos`; returns where it ends, or why there is none.
+
+        Only the stretch up to the next event is repaired: a quote too many would turn all text behind it inside out.
+        """
+        try:
+            end = DECODER.raw_decode(text, pos)[1]
+            self.events.append(TOKEN.sub(self._mend, text[pos:end]))
+        except (ValueError, RecursionError) as error:
+            until = _next_event(text, pos + 1)
+            mended = TOKEN.sub(self._mend, text[pos:until].rstrip().rstrip(","))
+            try:
+                length = DECODER.raw_decode(mended)[1]
+            except (ValueError, RecursionError):
+                return pos, error
+            if mended[length:].strip():
+                return pos, error
+            self.events.append(mended)
+            return until, None
+        return end, None
 
     def _mend(self, found: re.Match[str]) -> str:
         token = found[0]

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -44,16 +45,15 @@ INSERT INTO stage.events
 SELECT pos, e.ph, e.cat, e.name, e.pid, e.tid, TRY_CAST(e.ts * 1000 AS BIGINT), TRY_CAST(e.dur * 1000 AS BIGINT), e.args
 FROM (SELECT pos, unnest(TRY(from_json(j, '{SHAPE}'))) AS e FROM batch)
 """
-WHOLE_MICROSECONDS = """
-SELECT count(*) >= 10 AND bool_and(e.ts_ns % 1000 = 0 AND e.dur_ns % 1000 = 0)
-FROM stage.events AS e JOIN stage.numbered AS n ON n.event = e.rowid WHERE n.stored_in = 'gpu_activities'
-"""
 LISTED_DEVICES = """
 CREATE OR REPLACE TABLE stage.listed_devices (
     device BIGINT, name VARCHAR, uuid VARCHAR, sm_count BIGINT, memory_bytes BIGINT, compute_capability VARCHAR)
 """
 PRIVATE = re.compile(
     r"host|user|environ|^env|path|^(tw|mast)_|^trace_?name$|cluster|^job|token|secret|command|argv", re.I
+)
+METADATA = json.JSONDecoder(
+    strict=False, parse_float=lambda t: n if isfinite(n := float(t)) else None, parse_constant=lambda _: None
 )
 LOG_LEVELS = {"INFO", "WARNING", "ERROR", "VERBOSE", "STAGE"}
 
@@ -101,8 +101,6 @@ def sort(con: duckdb.DuckDBPyConnection, reading: Reading, step_range: str | Non
     if devices := _listed_devices(reading.metadata):
         con.executemany("INSERT INTO stage.listed_devices VALUES (?, ?, NULL, ?, ?, ?)", devices)
     con.execute(SQL.read_text("utf-8"))
-    if con.execute(WHOLE_MICROSECONDS).fetchall() == [(True,)]:
-        reading.notes.append("times are in whole µs: shorter gaps and kernels are blurred")
     if reading.lost:
         con.execute(
             "INSERT INTO event_counts VALUES (1, NULL, NULL, NULL, 0, 0, ?, 'unreadable text')", [len(reading.lost)]
@@ -190,19 +188,19 @@ class _Loader:
     def _read_metadata(self, head: str, tail: str) -> None:
         if not head.strip():
             if tail.strip():
-                raise self._second_document(len(tail))
+                raise self._second_document(self.salvage.tail_at + len(tail) - len(tail.lstrip()))
             return
-        text = f'{head}{"" if head.rstrip().endswith(("{", ",")) else ","}"traceEvents": []{tail or "}"}'
+        text = f'{head.lstrip()}"traceEvents": []{tail or "}"}'
         try:
-            found, end = json.JSONDecoder(strict=False).raw_decode(text.strip())
+            found, end = METADATA.raw_decode(text)
         except (ValueError, RecursionError):
             if not self.reading.cut:
                 self.reading.notes.append(
                     "the file's own metadata (deviceProperties, distributedInfo, …) is unreadable"
                 )
             return
-        if (rest := text.strip()[end:].strip()) and not set(rest) <= {"}"}:
-            raise self._second_document(end)
+        if (rest := text[end:].strip()) and not set(rest) <= {"}"}:
+            raise self._second_document(self.salvage.tail_at + len(tail) - len(text[end:].lstrip()))
         self.reading.metadata = {k: v for k, v in found.items() if not (k == "traceEvents" or _is_private(k))}
 
 

@@ -3,8 +3,8 @@
 -- Facts about the format: libkineto's output_json.cpp and ActivityType.h, torch's profiler_kineto.cpp; `Operator`,
 -- `Runtime`, `Kernel`, `Memcpy`, `Memset` are the categories of 2021 and before.
 
--- A row has a usable time if it has a time at all, its length is not negative, and it is not at zero while everything
--- else lies at least a day later (a device that never reported its times).
+-- A row has a usable time if it has a time at all, its length is not negative, neither is beyond 73 years (of 1970 or of
+-- length), and it is not at zero while everything else lies at least a day later (a device that never reported its times).
 CREATE OR REPLACE TABLE stage.zero AS
 SELECT min(ts_ns) FILTER (ts_ns > 0) > 86400000000000 AS is_bad FROM stage.events WHERE ph = 'X';
 
@@ -47,9 +47,9 @@ SELECT
     END AS why_not,
     CASE
         WHEN e.ph = 'M' THEN true
-        WHEN e.ts_ns IS NULL OR (e.ts_ns = 0 AND z.is_bad) THEN false
-        WHEN e.ph = 'X' THEN coalesce(e.dur_ns >= 0, false)
-        ELSE true
+        WHEN e.ts_ns = 0 AND z.is_bad THEN false
+        WHEN e.ph = 'X' AND NOT coalesce(e.dur_ns BETWEEN 0 AND (1::BIGINT << 61), false) THEN false
+        ELSE coalesce(abs(e.ts_ns) <= (1::BIGINT << 61), false)
     END AS is_usable
 FROM stage.events AS e
 LEFT JOIN stage.categories AS c ON c.category = lower(e.cat)
@@ -148,7 +148,12 @@ SELECT
     a."registers per thread" AS registers, a."shared memory" AS shared_bytes,
     CASE WHEN isfinite(a."est. achieved occupancy %") THEN a."est. achieved occupancy %" END AS occupancy_pct,
     a.bytes AS bytes,
-    CASE WHEN kind = 'memcpy' THEN nullif(regexp_extract(name, '(HtoD|DtoH|DtoD|HtoH|PtoP|HtoA|AtoH|AtoA|AtoD|DtoA)', 1), '') END AS copy_kind,
+    CASE
+        WHEN kind <> 'memcpy' THEN NULL
+        WHEN regexp_matches(name, '(Host|Device|Peer)To(Host|Device|Peer)')
+            THEN regexp_replace(regexp_extract(name, '(Host|Device|Peer)To(Host|Device|Peer)'), '([HDP])[a-z]+To([HDP])[a-z]+', '\1to\2')
+        ELSE nullif(regexp_extract(name, '[HDPA]to[HDPA]'), '')
+    END AS copy_kind,
     CASE WHEN kind = 'memcpy' THEN nullif(regexp_extract(name, '\((\w+) -> (\w+)\)', 1), '') END AS src_kind,
     CASE
         WHEN kind = 'memcpy' THEN nullif(regexp_extract(name, '\((\w+) -> (\w+)\)', 2), '')

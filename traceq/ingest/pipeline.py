@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import duckdb
 
@@ -23,7 +23,8 @@ from traceq.store.build import derive
 
 TRACE_NAME = re.compile(r"\.json(\.gz|\.zst|\.zstd)?$", re.I)
 SUFFIXES = re.compile(r"(\.pt)?(\.trace)?(\.json)?(\.gz|\.zst|\.zstd)?$", re.I)
-MEMORY_LIMIT = "300MB"
+MEMORY_LIMIT = "400MB"
+LARGE_MEMORY_LIMIT = "4GB"
 EPOCH_NS = 10**18  # 2001: a time at or above it, without a base, counts from 1970
 
 
@@ -63,11 +64,12 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Counts:
-    """Events of a file by what became of them."""
+    """Events of a file by what became of them; `timed` are those kept that are no metadata."""
 
     kept: int
     skipped: int
     lost: int
+    timed: int
 
     @property
     def events(self) -> int:
@@ -145,7 +147,13 @@ def _one(path: str, scratch: Path, target: Target, options: Options, progress: P
     try:
         if run := _run_with(path, target.held):
             return Outcome(path, "known", run=run)
-        return _read(path, scratch, target.store, options, progress)
+        try:
+            return _read(path, scratch, target.store, options, progress)
+        except duckdb.OutOfMemoryException:  # a single value of tens of MB needs more than any number of events
+            if path == "-":
+                raise
+            scratch.unlink(missing_ok=True)
+            return _read(path, scratch, target.store, options, progress, LARGE_MEMORY_LIMIT)
     except TraceqError as error:
         return Outcome(path, "failed", error=error)
     except duckdb.OutOfMemoryException as error:
@@ -160,8 +168,10 @@ def _run_with(path: str, held: publish.Held) -> str | None:
     return held.runs.get(digest(path))
 
 
-def _read(path: str, scratch: Path, store: Path, options: Options, progress: Progress | None) -> Outcome:
-    with _scratch(scratch, store) as con, Source(path, progress) as source:
+def _read(
+    path: str, scratch: Path, store: Path, options: Options, progress: Progress | None, memory: str = MEMORY_LIMIT
+) -> Outcome:
+    with _scratch(scratch, store, memory) as con, Source(path, progress) as source:
         started = time.monotonic_ns()
         reading = kineto.read(con, source)
         if options.strict and (reading.cut or reading.lost):
@@ -197,8 +207,8 @@ def _read(path: str, scratch: Path, store: Path, options: Options, progress: Pro
 
 
 @contextlib.contextmanager
-def _scratch(path: Path, store: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    con = files.scratch_store(path, store, MEMORY_LIMIT)
+def _scratch(path: Path, store: Path, memory: str) -> Iterator[duckdb.DuckDBPyConnection]:
+    con = files.scratch_store(path, store, memory)
     try:
         yield con
         con.execute("DETACH stage")
@@ -266,19 +276,27 @@ def _origin_ns(con: duckdb.DuckDBPyConnection, metadata: dict[str, Any]) -> int 
     """Epoch ns of the trace's zero: Kineto's base where it has one (2024 on), else the time itself if it is one."""
     ((first,),) = con.execute("SELECT ns FROM stage.origin").fetchall()
     base = metadata.get("baseTimeNanoseconds")
-    if isinstance(base, int) and not isinstance(base, bool):
-        return base + int(first) if base + int(first) < 2**63 else None
-    return int(first) if first >= EPOCH_NS else None
+    if base is None:
+        return int(first) if first >= EPOCH_NS else None
+    return base + int(first) if isinstance(base, int) and 0 <= base + int(first) < 2**63 else None
 
 
 def _rank_of(reading: kineto.Reading) -> tuple[int, int] | None:
     info = reading.metadata.get("distributedInfo")
     rank, size = (info.get("rank"), info.get("world_size")) if isinstance(info, dict) else (None, None)
-    return (rank, size if isinstance(size, int) else rank + 1) if isinstance(rank, int) and rank >= 0 else None
+    if not _is_count(rank):
+        return None
+    return rank, size if _is_count(size) else rank + 1
+
+
+def _is_count(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and 0 <= value < 2**31
 
 
 def _counts(con: duckdb.DuckDBPyConnection) -> Counts:
-    found = con.execute("SELECT sum(kept), sum(skipped), sum(lost) FROM event_counts").fetchall()
+    found = con.execute(
+        "SELECT sum(kept), sum(skipped), sum(lost), sum(kept) FILTER (ph <> 'M') FROM event_counts"
+    ).fetchall()
     return Counts(*(int(n or 0) for n in found[0]))
 
 
@@ -295,6 +313,8 @@ def _notes(reading: kineto.Reading, counts: Counts) -> list[str]:
         notes.append(f"{reading.repaired:,} strings or numbers that are no valid JSON were repaired")
     if not counts.events:
         notes.append("there are no events in it")
+    elif not counts.timed:
+        notes.append("there are no timed events in it")
     return notes
 
 

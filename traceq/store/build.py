@@ -15,6 +15,8 @@ CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
     "python_enable_replacements": False,
+    # DuckDB 2.0.1 bounds sums too narrowly above some joins, and then gives wrong numbers (-48 for 2000) or errors.
+    "disabled_optimizers": "statistics_propagation,compressed_materialization",
 }
 READ_RULES = """
 INSERT INTO rules SELECT * FROM read_csv(?, header = true, quote = '"', escape = '"', delim = ',', columns = {

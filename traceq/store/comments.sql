@@ -53,6 +53,7 @@ COMMENT ON COLUMN traces.size_bytes IS 'size in bytes of the file as it lies on 
 COMMENT ON COLUMN traces.origin_ns IS 'moment on the wall clock from which all start_ns and at_ns count, in ns since 1970; NULL if the file does not record it';
 COMMENT ON COLUMN traces.duration_ns IS 'from the first stored event to the latest end of a GPU activity, API call, operator, range or Python call, in ns; NULL if there is none';
 COMMENT ON COLUMN traces.status IS 'complete, or salvaged: the text was cut or broken, and only its whole events are here';
+COMMENT ON COLUMN traces.resolution_ns IS 'step of the recorded GPU times in ns: 1, or 1000 where all are in whole µs; NULL without GPU rows';
 COMMENT ON COLUMN traces.invisible_replays IS 'graph launches that no GPU activity answers: replays not recorded; if above 0, the trace has no rows in gpu_busy and gaps';
 COMMENT ON COLUMN traces.warnings IS 'what ingest noted about the file, as a JSON list of sentences; empty list if nothing';
 COMMENT ON COLUMN traces.metadata IS 'top-level keys of the file, e.g. deviceProperties, as JSON; logs and keys that may name a person, machine or path are left out';
@@ -269,7 +270,7 @@ COMMENT ON COLUMN gaps.gap_id IS 'number of the gap within the trace, in order o
 COMMENT ON COLUMN gaps.start_ns IS 'start in ns, counted from the first stored event of the trace (traces.origin_ns)';
 COMMENT ON COLUMN gaps.dur_ns IS 'length in ns, above 0';
 COMMENT ON COLUMN gaps.before_id IS 'activity that ends where the gap starts (gpu_activities.activity_id), the largest id of several';
-COMMENT ON COLUMN gaps.after_id IS 'activity of positive length that starts where the gap ends (gpu_activities.activity_id), of several the first by end and id';
+COMMENT ON COLUMN gaps.after_id IS 'activity of positive length that starts where the gap ends, of several the first by end and id; NULL for a gap after the last work';
 COMMENT ON COLUMN gaps.step IS 'step of the activity after_id (steps.step); NULL if it is in none';
 COMMENT ON COLUMN gaps.launch_state IS 'launch of after_id, seen from the start of the gap: host (not begun), launching (running), queued (returned), unknown (no launch)';
 COMMENT ON COLUMN gaps.host_ns IS 'part of the gap before the launch of after_id starts, in ns: launch start - gap start, kept within 0 and dur_ns; NULL if launch_state is unknown';

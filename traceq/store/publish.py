@@ -101,8 +101,8 @@ def write_trace(con: duckdb.DuckDBPyConnection, trace: dict[str, object], step_n
     """The rows of `traces` and `runs` in a scratch store; their ids and the label are given when it is published."""
     row = {
         **trace,
-        "warnings": json.dumps(trace["warnings"]),
-        "metadata": json.dumps(trace["metadata"], allow_nan=False),
+        "warnings": _json(trace["warnings"]),
+        "metadata": _json(trace["metadata"]),
     }
     names = ", ".join(f"? AS {name}" for name in row)
     con.execute(
@@ -110,6 +110,10 @@ def write_trace(con: duckdb.DuckDBPyConnection, trace: dict[str, object], step_n
         INSERT INTO traces BY NAME
         SELECT 1 AS trace_id, 1 AS run_id, {names},
             (SELECT invisible_replays FROM stage.blind) AS invisible_replays,
+            (
+                SELECT CASE WHEN bool_and((a.start_ns + o.ns) % 1000 = 0 AND a.dur_ns % 1000 = 0) THEN 1000 ELSE 1 END
+                FROM gpu_activities AS a, stage.origin AS o HAVING count(*) > 0
+            ) AS resolution_ns,
             greatest(
                 (SELECT max(start_ns + dur_ns) FROM gpu_activities), (SELECT max(start_ns + dur_ns) FROM api_calls),
                 (SELECT max(start_ns + dur_ns) FROM ops), (SELECT max(start_ns + dur_ns) FROM ranges),
@@ -127,6 +131,11 @@ def write_trace(con: duckdb.DuckDBPyConnection, trace: dict[str, object], step_n
         """,
         [step_ns],
     )
+
+
+def _json(value: object) -> str:
+    """JSON that DuckDB takes: half a surrogate pair is no text."""
+    return json.dumps(value, allow_nan=False, ensure_ascii=False).encode("utf-8", "replace").decode()
 
 
 def _scalar(con: duckdb.DuckDBPyConnection, sql: str) -> int:

@@ -19,7 +19,7 @@ CREATE TABLE runs (
 CREATE TABLE traces (
     trace_id BIGINT NOT NULL, run_id BIGINT NOT NULL, rank BIGINT, world_size BIGINT, path VARCHAR NOT NULL,
     format VARCHAR NOT NULL, sha256 VARCHAR NOT NULL, size_bytes BIGINT NOT NULL, origin_ns BIGINT, duration_ns BIGINT,
-    status VARCHAR NOT NULL, invisible_replays BIGINT NOT NULL, warnings JSON, metadata JSON
+    status VARCHAR NOT NULL, resolution_ns BIGINT, invisible_replays BIGINT NOT NULL, warnings JSON, metadata JSON
 );
 
 CREATE TABLE event_counts (
@@ -83,7 +83,7 @@ CREATE TABLE steps (
 
 CREATE TABLE gaps (
     trace_id BIGINT NOT NULL, device BIGINT NOT NULL, gap_id BIGINT NOT NULL, start_ns BIGINT NOT NULL, dur_ns BIGINT NOT NULL,
-    before_id BIGINT, after_id BIGINT NOT NULL, step BIGINT, launch_state VARCHAR NOT NULL, host_ns BIGINT, after_launch_ns BIGINT
+    before_id BIGINT, after_id BIGINT, step BIGINT, launch_state VARCHAR NOT NULL, host_ns BIGINT, after_launch_ns BIGINT
 );
 
 CREATE TABLE gpu_busy (trace_id BIGINT NOT NULL, device BIGINT NOT NULL, start_ns BIGINT NOT NULL, dur_ns BIGINT NOT NULL);

@@ -24,12 +24,24 @@ WITH numbered AS (
 )
 SELECT 1, device, min(start_ns), max(end_ns) - min(start_ns) FROM numbered GROUP BY device, island ORDER BY 2, 3;
 
+-- Rows of length zero split no gap, but the window reaches from the first start to the last end of any row: before the
+-- first work and after the last there may be a gap too.
 INSERT INTO gaps
-WITH idle AS (
+WITH windows AS (
+    SELECT device, min(start_ns) AS first_ns, max(start_ns + dur_ns) AS last_ns FROM stage.linked GROUP BY device
+), bounded AS (
     SELECT
-        *, before_ns AS gap_ns, start_ns - before_ns AS gap_dur_ns,
-        CASE WHEN launch_id IS NOT NULL THEN least(greatest(launch_start_ns - before_ns, 0), start_ns - before_ns) END AS host_ns
-    FROM stage.in_order WHERE start_ns > before_ns
+        o.device, o.activity_id, o.step, o.launch_id, o.launch_start_ns, o.launch_end_ns, o.start_ns,
+        coalesce(o.before_ns, w.first_ns) AS gap_ns
+    FROM stage.in_order AS o JOIN windows AS w USING (device)
+    UNION ALL BY NAME
+    SELECT o.device, w.last_ns AS start_ns, max(o.end_ns) AS gap_ns
+    FROM stage.in_order AS o JOIN windows AS w USING (device) GROUP BY ALL
+), idle AS (
+    SELECT
+        *, start_ns - gap_ns AS gap_dur_ns,
+        CASE WHEN launch_id IS NOT NULL THEN least(greatest(launch_start_ns - gap_ns, 0), start_ns - gap_ns) END AS host_ns
+    FROM bounded WHERE start_ns > gap_ns
 ), ends AS (
     SELECT device, end_ns, max(activity_id) AS before_id FROM stage.in_order GROUP BY ALL
 )
