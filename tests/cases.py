@@ -16,7 +16,6 @@ from traceq.ingest.pipeline import Options, ingest
 from traceq.store.files import open_store
 
 
-
 class Raw(str):
     """Text that goes into a file as it is, JSON or not."""
 
@@ -81,6 +80,11 @@ def expected(name):
     return (FOLDER / name / "expected.md").read_text("utf-8")
 
 
+def remarks(outcome):
+    """What the reader says about a file, and about the run it went to."""
+    return [*outcome.notes, *([outcome.placed] if outcome.placed else [])]
+
+
 class Case:
     """Files in a store of their own: what became of each, and a read-only connection (None where nothing came in)."""
 
@@ -101,7 +105,7 @@ class Case:
     def notes(self):
         """Everything that the reader says about the files, and everything that qualifies the numbers."""
         trust = queries.trust(self.con, []).values() if self.con else []
-        return [note for o in self.outcomes for note in o.notes] + [note for t in trust for note in t["notes"]]
+        return [note for o in self.outcomes for note in remarks(o)] + [note for t in trust for note in t["notes"]]
 
     def of(self, tag=None):
         """The outcomes of the file with that tag; of all files without one."""
@@ -225,11 +229,15 @@ ANSWERS = {
     "events_kept": _events_kept,
     "kernels": _total("kernels"),
     "kernels_in_file": _kernels_in_file,
-    "kernels_bad_time": _sql("SELECT coalesce(sum(lost), 0)::BIGINT FROM event_counts WHERE trace_id = $mine AND category = 'kernel'"),
+    "kernels_bad_time": _sql(
+        "SELECT coalesce(sum(lost), 0)::BIGINT FROM event_counts WHERE trace_id = $mine AND category = 'kernel'"
+    ),
     "kernel_names": _sql(f"SELECT count(DISTINCT name) {KERNELS}"),
     "kernel_time_ns": _total("kernel_ns"),
     "kernel_durations_ns": _list(f"SELECT dur_ns {KERNELS} ORDER BY start_ns, activity_id"),
-    "first_kernel_start_ns": _sql(f"SELECT min(start_ns) + (SELECT origin_ns FROM traces WHERE trace_id = $mine) {KERNELS}"),
+    "first_kernel_start_ns": _sql(
+        f"SELECT min(start_ns) + (SELECT origin_ns FROM traces WHERE trace_id = $mine) {KERNELS}"
+    ),
     "gpu_rows": _sql("SELECT count(*) FROM gpu_activities WHERE trace_id = $mine"),
     "gpu_busy_ns": _total("busy_ns"),
     "gpu_span_ns": _total("window_ns"),

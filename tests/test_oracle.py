@@ -11,9 +11,9 @@ from pathlib import Path
 
 import oracle
 import pytest
+from cases import Case
 
-import traceq
-from traceq.ingest import pipeline
+from traceq import query as queries
 
 HERE = Path(__file__).parent
 FIXTURES = HERE.parent / "fixtures"
@@ -65,29 +65,22 @@ def recorded():
     return list(RECORDED.rglob("*.json.gz"))
 
 
-def ingest(path, folder):
-    store = folder / "s.duckdb"
-    ((outcome,), _) = pipeline.ingest([str(path)], store, pipeline.Options())
-    assert outcome.result == "ingested", outcome.error
-    return traceq.open(store)
-
-
-def product(store):
+def product(case):
     """The figures of `oracle.figures` as traceq's tables and queries give them."""
-    latency = {row["basis"]: row["median_ns"] for row in store.query("launch_latency").to_dicts()}
-    steps = store.query("steps").select("kernels", "kernel_ns").rows()
+    columns, (counts,), _ = queries.fetch(case.con, COUNTS, {}, None)
+    latency = {row["basis"]: row["median_ns"] for row in case.ask("launch_latency")}
     return {
-        **store.sql(COUNTS).row(0, named=True),
+        **dict(zip((column.name for column in columns), counts, strict=True)),
         "latency_first_ns": latency.get("launch"),
         "latency_all_ns": latency.get("activity"),
-        "devices": {row["device"]: device(store, row) for row in store.query("summary").to_dicts() if row["busy_ns"]},
-        "steps": [[kernels, ns or 0] for kernels, ns in steps],
+        "devices": {row["device"]: device(case, row) for row in case.ask("summary") if row["busy_ns"]},
+        "steps": [[row["kernels"], row["kernel_ns"] or 0] for row in case.ask("steps")],
     }
 
 
-def device(store, summary):
-    every = [g for g in store.query("launch_gaps").to_dicts() if g["device"] == summary["device"]]
-    long = [g for g in store.query("launch_gaps", min_ns=1000).to_dicts() if g["device"] == summary["device"]]
+def device(case, summary):
+    every = [g for g in case.ask("launch_gaps") if g["device"] == summary["device"]]
+    long = [g for g in case.ask("launch_gaps", min_ns=1000) if g["device"] == summary["device"]]
     by_state = {g["launch_state"]: g["idle_ns"] for g in every}
     return {
         **{name: summary[name] for name in ("window_ns", "busy_ns", "idle_ns")},
@@ -122,9 +115,10 @@ def check(path, folder):
     """Compare all there is to compare for one trace, and return the reference figures."""
     events = oracle.load(path)
     expected = oracle.figures(events)
-    with ingest(path, folder) as store:
-        assert product(store) == expected
-        assert {(ph, cat): n for ph, cat, n in store.sql(EVENTS).rows()} == oracle.count_events(events)
+    with Case([path], folder / "s.duckdb") as case:
+        assert [o.error for o in case.outcomes] == [None]
+        assert product(case) == expected
+        assert {(ph, cat): n for ph, cat, n in case.con.execute(EVENTS).fetchall()} == oracle.count_events(events)
     return expected
 
 

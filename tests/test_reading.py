@@ -1,7 +1,8 @@
-"""Reading a Chrome trace: every valid layout gives the same rows, and no text whatever gives more than a TraceqError."""
+"""Reading a Chrome trace: every valid layout gives the same rows, and no text gives more than a TraceqError."""
 
 import contextlib
 import gzip
+import hashlib
 import io
 import json
 import sys
@@ -14,7 +15,7 @@ import cases
 import duckdb
 import pytest
 from cases import Raw, dump
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from traceq import query as queries
@@ -35,19 +36,24 @@ SIZES = (*PIECES, WHOLE)
 CASES = ("01", "02", "05", "07", "09", "19", "71", "73")
 
 
-def some(examples):
+QUICK = [Phase.explicit, Phase.generate, Phase.shrink]
+
+
+def some(examples, phases=QUICK):
+    slow = [HealthCheck.too_slow, HealthCheck.data_too_large]
     return settings(
-        max_examples=examples,
-        deadline=None,
-        database=None,
-        derandomize=True,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+        max_examples=examples, phases=phases, deadline=None, database=None, derandomize=True, suppress_health_check=slow
     )
+
+
+def few(examples):
+    """For what fills a whole store: a failure is shown as found, since shrinking it takes minutes."""
+    return some(examples, QUICK[:2])
 
 
 # Events, and ways to write them --------------------------------------------------------------------------------------
 
-NASTY = ['},{"ph":"X"', "\n  },\n  {", '"traceEvents": [', "]}", "\\", '\\"', "a,b: c", "\x01\t\n", "核 é 🎉", "{", "[", '"']
+NASTY = ['},{"ph":"X"', "\n  },\n  {", '"traceEvents": [', "]}", "\\", '\\"', "a,b: c", "\x01\t\n", "核 é 🎉", *'{["']
 text = st.sampled_from(NASTY) | st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 micros = st.builds(
     lambda whole, decimals: Decimal(f"{whole}.{decimals}" if decimals else whole),
@@ -68,8 +74,12 @@ small = st.integers(0, 40)
 work = st.fixed_dictionaries(
     {
         "ph": st.just("X"),
-        "cat": st.sampled_from(["kernel", "gpu_memcpy", "cuda_runtime", "cpu_op", "user_annotation", "python_function"]),
-        "name": st.sampled_from(["gemm", "cudaLaunchKernel", "cudaGraphLaunch", "ProfilerStep#1", "ProfilerStep#2", "f"]),
+        "cat": st.sampled_from(
+            ["kernel", "gpu_memcpy", "cuda_runtime", "cpu_op", "user_annotation", "python_function"]
+        ),
+        "name": st.sampled_from(
+            ["gemm", "cudaLaunchKernel", "cudaGraphLaunch", "ProfilerStep#1", "ProfilerStep#2", "f"]
+        ),
         "pid": st.sampled_from([0, 1, "1"]),
         "tid": st.sampled_from([7, 8]),
         "ts": small,
@@ -100,10 +110,6 @@ class Layout:
 
 def compact(event):
     return dump(event, ",", ":")
-
-
-def escaped(event):
-    return json.dumps({k: f"\0{v}" if isinstance(v, Decimal) else v for k, v in event.items()}).replace('"\\u0000', "")
 
 
 def backwards(event):
@@ -159,24 +165,38 @@ class Reader:
         with Source(str(self.path)) as source:
             return kineto.read(self.con, source, piece_bytes)
 
+    def unpacked(self, raw):
+        self.path.write_bytes(raw)
+        with Source(str(self.path)) as source:
+            return b"".join(iter(lambda: source.read(WHOLE), b""))
+
     def rows(self, data, piece_bytes=WHOLE):
         self.read(data, piece_bytes)
         found = self.con.execute("SELECT ph, cat, name, pid, tid, ts_ns, dur_ns, args FROM stage.events").fetchall()
         return in_order([*row[:-1], row[-1] and json.loads(row[-1], strict=False)] for row in found)
 
-    def tables(self, data, piece_bytes=WHOLE):
-        """All rows of all tables, and the answers to all questions."""
+    @contextlib.contextmanager
+    def derived(self, data, piece_bytes=WHOLE):
+        """The text as a store, for as long as the context lasts."""
         try:
             kineto.sort(self.con, self.read(data, piece_bytes), None)
             derive(self.con)
-            found = {name: in_order(self._fetch(f"FROM {name}")) for name in trace_tables(self.con)}
-            for name in queries.names():
-                query = queries.load(name)
-                queries.fetch(self.con, query.sql, queries.bind(query, {}), None)
+            yield
         finally:
             for name in trace_tables(self.con):
                 self.con.execute(f"DELETE FROM {name}")
-        return found
+
+    def tables(self, data, piece_bytes=WHOLE):
+        """All rows of all tables."""
+        with self.derived(data, piece_bytes):
+            return {name: in_order(self._fetch(f"FROM {name}")) for name in trace_tables(self.con)}
+
+    def ask(self, data, piece_bytes=WHOLE):
+        """Have every canned question answered."""
+        with self.derived(data, piece_bytes):
+            for name in queries.names():
+                query = queries.load(name)
+                queries.fetch(self.con, query.sql, queries.bind(query, {}), None)
 
     def _fetch(self, sql):
         return [[plain(value) for value in row] for row in self.con.execute(sql).fetchall()]
@@ -194,17 +214,24 @@ def plain(value):
     return value
 
 
+WORDS = ("ph", "cat", "name", "pid", "tid")
+
+
+def word(value):
+    return None if value is None else str(value)
+
+
 def ns(value):
     return None if value is None else int((Decimal(value) * 1000).quantize(Decimal(1), ROUND_HALF_UP))
 
 
-def expected(events):
-    def as_text(value):
-        return None if value is None else str(value)
+def times(event):
+    return [ns(event.get("ts")), ns(event.get("dur"))]
 
+
+def expected(events):
     return in_order(
-        [*(as_text(e.get(k)) for k in ("ph", "cat", "name", "pid", "tid")), ns(e.get("ts")), ns(e.get("dur")), e.get("args")]
-        for e in events
+        [*map(e.get, WORDS[:3]), *map(word, map(e.get, WORDS[3:])), *times(e), e.get("args")] for e in events
     )
 
 
@@ -225,33 +252,35 @@ def test_every_layout_gives_the_same_rows(layout, reader, events):
 
 
 @given(events=st.lists(work, min_size=1, max_size=25))
-@some(8)
+@few(5)
 def test_every_layout_gives_the_same_store(reader, events):
-    first = reader.tables(LAYOUTS["one line"].data(events))
-    for layout in ("one line", "indented", "keys in another order"):
-        assert reader.tables(LAYOUTS[layout].data(events), 300) == first
+    first = reader.tables(Layout(HEAD, TAIL).data(events))
+    for write in (compact, indented, backwards):
+        assert reader.tables(Layout(HEAD, TAIL, write=write).data(events), 300) == first
 
 
 @given(events=st.lists(work, min_size=1, max_size=25), shuffle=st.randoms(use_true_random=False))
-@some(8)
+@few(5)
 def test_the_order_of_events_does_not_matter(reader, events, shuffle):
     first = reader.tables(LAYOUTS["one line"].data(events))
     shuffle.shuffle(events)
     assert reader.tables(LAYOUTS["one line"].data(events)) == first
 
 
-@given(times=st.lists(micros, min_size=1, max_size=40))
+@given(found=st.lists(micros, min_size=1, max_size=40))
 @some(20)
-def test_times_are_exact(reader, times):
-    found = reader.rows(LAYOUTS["one line"].data([{"ph": "X", "ts": t, "dur": t} for t in times]))
-    assert [row[5:7] for row in found] == [row[5:7] for row in expected([{"ph": "X", "ts": t, "dur": t} for t in times])]
+def test_times_are_exact(reader, found):
+    listed = [{"ph": "X", "ts": t, "dur": t} for t in found]
+    assert reader.rows(LAYOUTS["one line"].data(listed)) == expected(listed)
 
 
 @pytest.mark.parametrize(
     ("written", "right"),
-    [("1719876543210987.123", 1719876543210987123), ("0.0005", 1), ("0.0004", 0), ("0.00049999", 0), ("0.0014999", 1)]
-    + [("8796093022208.0015", 8796093022208002), ("1e3", 1000000), ("2", 2000), ('"10.5"', 10500), ('"x"', None)]
-    + [("-3.5", -3500), ("null", None), ("true", None), ("[1]", None), ("1e30", None)],
+    [
+        *[("1719876543210987.123", 1719876543210987123), ("8796093022208.0015", 8796093022208002), ("2", 2000)],
+        *[("0.0005", 1), ("0.0004", 0), ("0.00049999", 0), ("0.0014999", 1), ("-3.5", -3500), ("1e3", 1000000)],
+        *[('"10.5"', 10500), ('"x"', None), ("null", None), ("[1]", None), ("1e30", None)],
+    ],
 )
 def test_a_time_as_written(reader, written, right):
     found = reader.rows(f'[{{"ph": "X", "ts": {written}}}, {{"ph": "X", "ts": {written}}}]'.encode(), 300)
@@ -302,18 +331,16 @@ def unpacked(raw):
 
 @pytest.mark.parametrize("layout", ["gzip", "gzip members"])
 @given(events=events.filter(bool), where=st.floats(0.3, 1))
-@some(25)
-def test_a_cut_gzip_keeps_what_can_be_unpacked(layout, tmp_path_factory, events, where):
+@few(25)
+def test_a_cut_gzip_keeps_what_can_be_unpacked(layout, reader, events, where):
     raw = LAYOUTS[layout].data(events * 10)
-    path = tmp_path_factory.mktemp("cut") / "x.json.gz"
-    path.write_bytes(raw[: int(where * len(raw))])
-    with Source(str(path)) as source:
-        found = b"".join(iter(lambda: source.read(WHOLE), b""))
-    assert found == unpacked(path.read_bytes())
+    raw = raw[: int(where * len(raw))]
+    assert reader.unpacked(raw) == unpacked(raw)
 
 
-changes = st.lists(st.tuples(st.floats(0, 1), st.sampled_from(["flip", "insert", "delete"]), st.integers(0, 255)), max_size=4)
-swaps = st.lists(st.tuples(st.floats(0, 1), st.sampled_from('{}[]",:\\\n x0')), max_size=4)
+place = st.floats(0, 1)
+changes = st.lists(st.tuples(place, st.sampled_from(["flip", "insert", "delete"]), st.integers(0, 255)), max_size=4)
+swaps = st.lists(st.tuples(place, st.sampled_from('{}[]",:\\\n x0')), max_size=4)
 
 
 def changed(data, changes):
@@ -335,11 +362,11 @@ def test_changed_bytes_raise_nothing_else(layout, reader, events, changes):
 
 
 @given(events=st.lists(work, min_size=1, max_size=12), swaps=swaps)
-@some(15)
+@few(10)
 def test_changed_syntax_raises_nothing_else_on_the_way_to_the_store(reader, events, swaps):
     changes = [(where, "flip", ord(byte)) for where, byte in swaps]
     with contextlib.suppress(TraceqError):
-        reader.tables(changed(LAYOUTS["indented"].data(events), changes), 700)
+        reader.ask(changed(LAYOUTS["indented"].data(events), changes), 700)
 
 
 @given(noise=st.binary(max_size=300) | st.text('{}[]",: \n\\x1', max_size=300).map(str.encode))
@@ -351,35 +378,144 @@ def test_noise_raises_nothing_else(reader, noise):
 
 
 BREAKAGE = {
-    "a quote is missing": ('"name"', 'name"'),
-    "a quote too many": ('"name"', '""name"'),
+    "a quote is missing": ('"name":', 'name":'),
+    "a quote too many": ('"name":', '""name":'),
     "raw quotes in a name": ('"k5"', '"k "5" x"'),
-    "a brace is missing": ('"ts": 50}', '"ts": 50'),
-    "a colon is missing": ('"ts": 50', '"ts" 50'),
-    "a word for a number": ('"ts": 50', '"ts": fifty'),
-    "a bracket too many": ('"ts": 50', '"ts": 50]'),
+    "a colon is missing": ('"ts":', '"ts"'),
+    "a word for a number": ("50", "fifty"),
+    "a bracket too many": ("50", "50]"),
 }
 
 
-@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("layout", PLAIN)
 @pytest.mark.parametrize("breakage", BREAKAGE)
-def test_one_broken_event_costs_itself_alone(breakage, layout, size, reader):
-    old, new = BREAKAGE[breakage]
+def test_a_broken_event_costs_itself_alone(breakage, layout, reader):
     layout = LAYOUTS[layout]
-    listed = [{"ph": "X", "name": f"k{n}", "pid": 0, "ts": n * 10} for n in range(12)]
-    texts = [layout.write(e) for e in listed]
-    old = old if old in texts[5] else compact_text(old)
-    broken = texts[5].replace(old, new if old in texts[5] else compact_text(new), 1)
-    if breakage == "a brace is missing":
-        broken = texts[5].rstrip().removesuffix("}")
-    assert broken != texts[5]
-    data = layout.head + layout.joint.join([*texts[:5], broken, *texts[6:]]) + layout.tail
-    reading = reader.read(data.encode(), size)
-    found = reader.con.execute("SELECT name FROM stage.events ORDER BY ts_ns").fetchall()
-    assert [name for (name,) in found] == [f"k{n}" for n in range(12) if n != 5]
-    assert len(reading.lost) == 1
+    texts = [layout.write({"ph": "X", "name": f"k{n}", "pid": 0, "ts": n * 10}) for n in range(12)]
+    texts[5] = texts[5].replace(*BREAKAGE[breakage])
+    for size in SIZES:
+        reading = reader.read((layout.head + layout.joint.join(texts) + layout.tail).encode(), size)
+        found = reader.con.execute("SELECT name FROM stage.events ORDER BY ts_ns").fetchall()
+        assert [name for (name,) in found] == [f"k{n}" for n in range(12) if n != 5]
+        assert len(reading.lost) == 1
 
 
-def compact_text(text):
-    return text.replace(": ", ":")
+@pytest.mark.parametrize("number", CASES)
+def test_the_size_of_the_pieces_does_not_matter(number, reader):
+    (path,) = cases.FOLDER.glob(f"hand-{number}-*/input*")
+    whole = reader.tables(path.read_bytes())
+    for size in PIECES:
+        assert reader.tables(path.read_bytes(), size) == whole
+
+
+# Cutting, and the bytes of a file ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", PLAIN)
+@given(events=events, size=st.integers(20, 2000))
+@some(25)
+def test_pieces_are_the_list_cut_between_events(layout, events, size):
+    data = LAYOUTS[layout].data(events)
+    cutter = cut.Cutter(io.BytesIO(data), "x.json", size)
+    pieces = list(cutter)
+    assert data.endswith(b"".join(piece.joint + piece.text for piece in pieces))
+    assert all(data[piece.at : piece.at + len(piece.text)] == piece.text for piece in pieces)
+    assert [piece.last for piece in pieces] == [False] * (len(pieces) - 1) + [True]
+    assert data.startswith(cutter.head)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_source_hashes_and_counts_the_bytes_of_the_file(layout, tmp_path):
+    path = tmp_path / "any name"
+    data = LAYOUTS[layout].data([{"ph": "X", "name": f"k{n}"} for n in range(2000)])
+    path.write_bytes(data)
+    with Source(str(path)) as source:
+        source.read(10)
+        assert source.sha256() == hashlib.sha256(data).hexdigest()
+        assert source.raw_bytes == len(data)
+
+
+OTHERS = {
+    "SQLite": b"SQLite format 3\0" + bytes(84),
+    "ZIP": b"PK\x03\x04" + bytes(30),
+    "UTF-16": '{"traceEvents": []}'.encode("utf-16"),
+    "empty": b"",
+    "no JSON": b"hello, world\n",
+    "no traceEvents": b'{"a": [1, 2]}',
+}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_what_is_no_trace_is_refused_by_name(what, reader):
+    with pytest.raises(TraceqError) as caught:
+        reader.read(OTHERS[what])
+    assert caught.value.status is Status.INPUT
+    assert str(reader.path) in caught.value.message
+    assert what in caught.value.message
+
+
+# Values that no profiler should write --------------------------------------------------------------------------------
+
+STEP, CALL, KERNEL, COPY, OP, MARK, SYNC = (
+    {"ph": "X", "pid": 1, "tid": 1, "ts": 10 * n, "dur": 9, "args": {"correlation": n, "External id": n}} | fields
+    for n, fields in enumerate(
+        [
+            {"cat": "user_annotation", "name": "ProfilerStep#1", "dur": 99},
+            {"cat": "cuda_runtime", "name": "cudaLaunchKernel", "args": {"correlation": 2}},
+            {"cat": "kernel", "name": "gemm", "pid": 0, "tid": 7},
+            {"cat": "gpu_memcpy", "name": "Memcpy HtoD (Pageable -> Device)", "pid": 0, "tid": 7},
+            {"cat": "cpu_op", "name": "aten::mm"},
+            {"ph": "i", "name": "[memory]"},
+            {"cat": "cuda_sync", "name": "Stream Sync", "pid": 0, "tid": 7},
+        ]
+    )
+)
+EVENTS = [STEP, CALL, KERNEL, COPY, OP, MARK, SYNC]
+HUGE = [2**63 - 1, -(2**63), 2**70, *(Raw(n) for n in ("9e15", "-9e15", "9223372036854775", "1e17", "1e70", "1e400"))]
+ODD = [*HUGE, "", "x", "12", None, True, [], [1], {}, {"a": 1}, Raw("NaN"), Raw("-Infinity"), "\0", "inf", 0.5, -1, 0]
+FIELDS = ["ph", "cat", "name", "pid", "tid", "ts", "dur", "args"]
+ARGS = ["device", "stream", "correlation", "bytes", "External id", "grid", "Device Id", "Bytes", "graph id", "context"]
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_odd_values_of_a_field_raise_nothing(field, reader):
+    reader.ask(LAYOUTS["bare list"].data(EVENTS + [e | {field: value} for value in ODD for e in EVENTS]))
+
+
+@pytest.mark.parametrize("field", ARGS)
+def test_odd_values_of_an_argument_raise_nothing(field, reader):
+    odd = [e | {"args": e["args"] | {field: value}} for value in ODD for e in EVENTS]
+    reader.ask(LAYOUTS["bare list"].data(EVENTS + odd))
+
+
+@pytest.mark.parametrize("name", [f"ProfilerStep#{n}" for n in (10**20, "", "007", "-1")])
+def test_odd_step_names_raise_nothing(name, reader):
+    reader.ask(LAYOUTS["bare list"].data([STEP | {"name": name}, *EVENTS[1:]]))
+
+
+METADATA = {
+    "NaN": {"x": Raw("NaN")},
+    "infinity": {"x": {"y": Raw("-Infinity")}},
+    "a number that is too large": {"x": Raw("1e999")},
+    "half a surrogate pair": {"x": Raw(r'"\ud800"')},
+    "NUL": {"x": "\0"},
+    "a huge rank": {"distributedInfo": {"rank": 2**70, "world_size": 2}},
+    "a huge world": {"distributedInfo": {"rank": 0, "world_size": 2**70}},
+    "a rank in quotes": {"distributedInfo": {"rank": "0", "world_size": "2"}},
+    "a huge base": {"baseTimeNanoseconds": 2**70},
+    "a huge negative base": {"baseTimeNanoseconds": -(2**70)},
+    "a base in quotes": {"baseTimeNanoseconds": "1700000000000000000"},
+    "a huge device": {"deviceProperties": [{"id": 2**70, "name": "x"}]},
+    "a huge memory": {"deviceProperties": [{"id": 0, "totalGlobalMem": 2**70}]},
+    "a list of numbers of SMs": {"deviceProperties": [{"id": 0, "numSms": [1]}]},
+    "devices that are no list": {"deviceProperties": {"id": 0}},
+    "deep lists": {"x": Raw("[" * 2000 + "]" * 2000)},
+}
+
+
+@pytest.mark.parametrize("what", METADATA)
+def test_odd_metadata_costs_no_event(what, tmp_path):
+    path = tmp_path / "x.json"
+    path.write_text(dump(METADATA[what])[:-1] + f', "traceEvents": [{dump(CALL)}, {dump(KERNEL)}]}}', "utf-8")
+    ((outcome,), _) = ingest([str(path)], tmp_path / "s.duckdb", Options())
+    assert (outcome.result, outcome.kept, outcome.lost) == ("ingested", 2, 0)

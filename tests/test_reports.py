@@ -97,11 +97,19 @@ STREAMS = "SELECT list([device, stream, dur_ns] ORDER BY device, stream) FROM ke
 STEPS = "SELECT list([step, launches, kernels, coalesce(kernel_ns, 0)] ORDER BY start_ns) FROM steps"
 FLAGS = "SELECT list(array_to_string(flags, ' ') ORDER BY start_ns) FROM steps"
 KINDS = "SELECT list([kind, dur_ns::VARCHAR] ORDER BY start_ns) FROM gpu_activities"
+WAY = "SELECT [copy_kind, src_kind, dst_kind] FROM memops"
 OUTSIDE = "SELECT list([dur_ns] ORDER BY start_ns) FROM kernels WHERE step IS NULL"
 
 ONE = {"kernels": 1, "kernel_time_ns": 4 * US}
 TWO = {"kernels": 2, "kernel_time_ns": 8 * US}
-HALF = '{"traceEvents":[' + K("a", 0, 4) + "," + K("b", 6, 4) + ',{"ph":"X","cat":"kernel","name":"c' + random.Random(4).randbytes(200).hex()
+HALF = (
+    '{"traceEvents":['
+    + K("a", 0, 4)
+    + ","
+    + K("b", 6, 4)
+    + ',{"ph":"X","cat":"kernel","name":"c'
+    + random.Random(4).randbytes(200).hex()
+)
 DOCUMENTS = [f'{{"traceEvents":[{K(name, 0, d)}]}}' for name, d in (("a", 4), ("b", 9))]
 CONTROL = r'{"ph":"X","cat":"python_function","name":"f' + "\x01\x02\t\n" + r'g","pid":1000,"tid":1000,"ts":0,"dur":1}'
 
@@ -116,17 +124,17 @@ def turns():
 
 
 MALFORMED = [
-    row("R-001", trace(K("a", 10, 5), '{"ph":"X","cat":"python_function","name":"{"k": 1}(3): f","pid":1,"tid":1,"ts":12,"dur":1}',
-        K("b", 20, 5)), {"kernels": 2, "kernel_time_ns": 10 * US, LOST: 1}, said=["1 unreadable event"]),
+    row("R-001", trace(K("a", 10, 5), frame('{"k": 1}(3): f'), K("b", 20, 5)),
+        {"kernels": 2, "kernel_time_ns": 10 * US, LOST: 1}, said=["1 unreadable event"]),
     row("R-002", trace(L(0, 2, 1), K("a", 5, 4, 1) + ","), ONE | {LOST: 0}, clean=True),
     row("R-003", f"[\n{K('a', 5, 4)},", ONE, clean=True),
     row("R-004", HALF, TWO, said=[r"truncated.*\b2 whole events"]),
     row("R-005", gzip.compress(raw(HALF))[:-20], TWO, said=[r"truncated.*\b2 whole events"]),
     row("R-006", "".join(DOCUMENTS), refused="more than one document"),
-    row("R-007", trace(K("a", 0, 4), '{"ph":"X","cat":"kernel","name":"b",pid":0,"tid":7,"ts":6,"dur":4}', K("c", 12, 4)),
+    row("R-007", trace(K("a", 0, 4), K("b", 6, 4).replace('"pid"', 'pid"'), K("c", 12, 4)),
         TWO | {LOST: 1}, said=["1 unreadable event"]),
     row("R-008", trace(K("a", 0, 4), "{}", K("b", 6, 4)), TWO | {"gaps_ns": [2 * US], LOST: 0}, clean=True),
-    row("R-009", trace(K("a", 0, 4), K("nccl", 6, 4, **{"Process Group Ranks": Raw('"["[0, 1, ...]"]"')}), K("b", 12, 4)),
+    row("R-009", trace(K("a", 0, 4), K("nccl", 6, 4, ranks=Raw('"["[0, 1, ...]"]"')), K("b", 12, 4)),
         TWO | {LOST: 1}, said=["1 unreadable event"]),
     row("R-010", turns(), refused=r"(byte|position|line) *[\d,]+|several processes"),
 ]  # fmt: skip
@@ -145,17 +153,20 @@ NUMBERS = [
         {"memcpy": 1, "memcpy_bytes": 64, "memcpy_time_ns": 0, "SELECT details FROM memops": None}),
     row("R-020", trace(K("a", 0, 4, queued=Raw("N/A"))), ONE | {"SELECT details FROM kernels": None}),
     row("R-021", trace(event("C", None, "x", pid=1, ts=0, args={"v": Raw("NaN")}), K("a", 0, 4)),
-        ONE | {"SELECT details->>'$.v' FROM counters": None, "SELECT contains(details::VARCHAR, 'NaN') FROM counters": False}),
-    row("R-022", trace(K("a", "10.5", "2", c="9007199254740995"), L("1", "1", 9007199254740995), L("2", "1", 9007199254740996)),
+        ONE | {"SELECT details::VARCHAR FROM counters": '{"v":null}'}),
+    row("R-022", trace(K("a", "10.5", "2", c="9007199254740995"), L("1", "1", 9007199254740995),
+        L("2", "1", 9007199254740996)),
         {"kernels": 1, "kernel_time_ns": 2 * US, "launch_latency_ns": [9500]}),
     row("R-023", trace(K("a", 0, 4, **{"Comms Id": 36893488147419103233})),
-        ONE | {"SELECT coalesce(details->>'$.\"Comms Id\"', '36893488147419103233') FROM kernels": "36893488147419103233"}),
+        ONE | {"SELECT details::VARCHAR FROM kernels": '{"Comms Id":36893488147419103233}'}),
     row("R-024", trace(O("x", 0, 4, pid=5000000000)),
         {"SELECT pid FROM ops": "5000000000", "SELECT os_pid FROM processes": 5000000000}),
     row("R-025", trace(O("x", 0, 4, tid=140737353975616)), {"SELECT tid FROM ops": "140737353975616"}),
 ]  # fmt: skip
 CONTAINER = [
-    row("R-026", b"".join(gzip.compress(raw(d)) for d in DOCUMENTS), refused="more than one document", name="x.json.gz"),
+    row(
+        "R-026", b"".join(gzip.compress(raw(d)) for d in DOCUMENTS), refused="more than one document", name="x.json.gz"
+    ),
     row("R-026-control", members(raw(DOCUMENTS[0]), 2), ONE, clean=True, name="x.json.gz"),
     row("R-027", gzip.compress(raw(DOCUMENTS[0])), ONE, clean=True),
     row("R-027-plain", DOCUMENTS[0], ONE, clean=True, name="x.json.gz"),
@@ -183,15 +194,17 @@ PRECISION = [
     row("R-047", trace(K("a", Decimal("8796093022208.003"), Decimal("0.002")), baseTimeNanoseconds=1700000000000000000),
         {"kernel_time_ns": 2, STARTS: 1700000000000000000 + 8796093022208003}),
     row("R-048", {"r0.json": rank(0, 1700000000000000000, 5000), "r1.json": rank(1, 1700000000001000000, 4000)},
-        {"SELECT list(DISTINCT origin_ns + start_ns) FROM kernels JOIN traces USING (trace_id)": [1700000000005000000]}),
+        {STARTS.replace(" LIMIT 1", " LIMIT 1 OFFSET 1"): 1700000000005000000, STARTS: 1700000000005000000}),
     row("R-049", EXACT, EXACT_ANSWER),
     row("R-050", trace(K("a", 10, 2.5), K("b", 12.5, 1)), {"gaps_ns": [], "gpu_busy_ns": 3500, "kernel_time_ns": 3500}),
 ]  # fmt: skip
 OVERLAP = trace(K("a", 0, 4), K("b", 3, 3))
 CLOCK = [
-    row("R-051", trace(K("a", 1700000000000000, 5), K("b", 0, 0)), {"kernels": 1, "gpu_span_ns": 5 * US, SPAN: 5 * US, LOST: 1},
+    row("R-051", trace(K("a", 1700000000000000, 5), K("b", 0, 0)),
+        {"kernels": 1, "gpu_span_ns": 5 * US, SPAN: 5 * US, LOST: 1},
         said=[r"\b1 row.* without a usable time"]),
-    row("R-052", trace(K("a", 0, 5), K("b", 10, -4)), {"kernels": 1, "gpu_busy_ns": 5 * US, LOST: 1}, said=[r"\b1 row"]),
+    row("R-052", trace(K("a", 0, 5), K("b", 10, -4)), {"kernels": 1, "gpu_busy_ns": 5 * US, LOST: 1},
+        said=[r"\b1 row"]),
     row("R-053", trace(O("x", 0, -1), K("a", 5, 4)), ONE | {"cpu_ops": 0, LOST: 1}, said=["1 of category cpu_op"]),
     row("R-054", trace(K("a", 0, 5), event("i", None, "Record Window End", s="g", pid="", tid="", ts=90000000000)),
         {"gpu_span_ns": 5 * US, SPAN: 5 * US}),
@@ -199,7 +212,8 @@ CLOCK = [
     row("R-061", OVERLAP, {"kernels": 2, "kernel_time_ns": 7 * US, "gpu_busy_ns": 6 * US, "gaps_ns": []}),
     row("R-062", OVERLAP, {"kernels": 2}, clean=True),
     row("R-063", trace(O("outer", 0, 10), O("inner", 6, 8)), {OPS: [10 * US, 8 * US]}, clean=True),
-    row("R-064", trace(A("ProfilerStep#0", 0, 10), O("x", 8, 6), A("ProfilerStep#1", 10, 10)), {"steps": 2, "cpu_ops": 1}),
+    row("R-064", trace(A("ProfilerStep#0", 0, 10), O("x", 8, 6), A("ProfilerStep#1", 10, 10)),
+        {"steps": 2, "cpu_ops": 1}),
     row("R-065", trace(K("a", 0, 10, stream=7), K("b", 0, 10, stream=8)),
         {"gpu_busy_ns": 10 * US, "utilisation": 100.0, "kernel_time_ns": 20 * US}),
     row("R-066", trace(K("a", 0, 10, dev=0), K("b", 0, 10, dev=1)), {STREAMS: [[0, 7, 10 * US], [1, 7, 10 * US]]}),
@@ -221,10 +235,12 @@ def flow(ph, name, t):
 LINKED = {"linked_kernels": 1, "launch_latency_ns": [10 * US]}
 CORRELATION = [
     row("R-070", trace(driver("cuLaunchKernel"), K("triton_x", 10, 5, 1)), LINKED, clean=True),
-    row("R-070-without", trace(K("triton_x", 10, 5, 1)), {"linked_kernels": 0}, said=["1 of 1 GPU activities.*no launch"]),
+    row("R-070-without", trace(K("triton_x", 10, 5, 1)), {"linked_kernels": 0},
+        said=["1 of 1 GPU activities.*no launch"]),
     row("R-071", trace(L(0, 2, 1, "cudaLaunchKernelExC"), K("a", 10, 5, 1)), LINKED),
     row("R-072", trace(driver("cuLaunchKernelEx"), K("a", 10, 5, 1)), LINKED),
-    row("R-073", trace(K("ncclDevKernel_AllReduce", 0, 5, 9)), {"kernels": 1, "kernel_time_ns": 5 * US, "unlinked_kernels": 1}),
+    row("R-073", trace(K("ncclDevKernel_AllReduce", 0, 5, 9)),
+        {"kernels": 1, "kernel_time_ns": 5 * US, "unlinked_kernels": 1}),
     row("R-074", trace(L(0, 1, 0, "hipGetDevice"), K("nccl_a", 0, 5, 0), K("nccl_b", 6, 5, 0)),
         {"kernels": 2, "unlinked_kernels": 2}),
     row("R-076", trace(O("x", 0, 4), L(1, 2, 1), K("a", 5, 4, 1)), ONE, clean=True),
@@ -236,14 +252,16 @@ CORRELATION = [
     row("R-085", trace(L(0, 20, 1, "cudaGraphLaunch"), *(K("k", 30 + 6 * n, 5, 1) for n in range(10))),
         {"gaps_ns": [US] * 9, "SELECT count(*) FROM gaps WHERE launch_state = 'host'": 0}),
 ]  # fmt: skip
+NAMED = event("M", None, "process_name", pid=1, tid=0, ts=0, args={"name": "python"})
 LOST_GPU = trace(O("aten::mm", 0, 9), L(2, 3, 1), O("aten::add", 10, 5), L(11, 2, 2))
 NO_GPU = {"kernels": 0, "launch_calls": 2, "gemm_share": None, "kernel_time_ns": None, "gpu_busy_ns": None}
 SAYS_NO_GPU = ["no GPU rows were recorded.*2 launch calls.*permission.*profiler.*library"]
 EMPTY = [
     *(row(number, LOST_GPU, NO_GPU, said=SAYS_NO_GPU) for number in ("R-088", "R-089", "R-090", "R-091")),
-    row("R-092", trace(A("ProfilerStep#0", 0, 20), L(5, 2, 1), A("ProfilerStep#1", 30, 20), L(35, 2, 2), K("a", 40, 5, 2)),
+    row("R-092", trace(A("ProfilerStep#0", 0, 20), L(5, 2, 1), A("ProfilerStep#1", 30, 20), L(35, 2, 2),
+        K("a", 40, 5, 2)),
         {STEPS: [[0, 1, 0, 0], [1, 1, 1, 5 * US]], FLAGS: ["no_gpu", ""]}),
-    row("R-093", trace(event("M", None, "process_name", pid=1, tid=0, ts=0, args={"name": "python"})), {"kernels": 0}),
+    row("R-093", trace(NAMED), {"kernels": 0}),
     row("R-094", '{"traceEvents":[]}', {"kernels": 0}, said=["no events"]),
     row("R-096", trace(L(0, 2, 1), L(5, 2, 2), K("a", 10, 5, 1)), {"kernels": 1, "launch_calls": 2}),
     row("R-097", trace(*(A(f"ProfilerStep#{n}", n * 10, 10) for n in range(3))), {"steps": 3, FLAGS: ["no_gpu"] * 3},
@@ -260,7 +278,8 @@ def projected(name, t, d):
 
 
 NOISE = [
-    row("R-098", trace(K("a", 0, 4), K("b", 6, 4), projected("x", 0, 10)), TWO | {"gpu_busy_ns": 8 * US, "gaps_ns": [2 * US], "gpu_rows": 2}),
+    row("R-098", trace(K("a", 0, 4), K("b", 6, 4), projected("x", 0, 10)),
+        TWO | {"gpu_busy_ns": 8 * US, "gaps_ns": [2 * US], "gpu_rows": 2}),
     row("R-099", trace(K("a", 0, 4), sync("Event Sync", 0, 20)), {"gpu_busy_ns": 4 * US, "gpu_span_ns": 4 * US}),
     row("R-100", trace(K("a", 0, 4), sync("Stream Sync", 4, 5), sync("Stream Sync", 4, 5, 1000007)),
         {"gpu_busy_ns": 4 * US, STREAMS: [[0, 7, 4 * US]]}),
@@ -273,10 +292,11 @@ NOISE = [
     row("R-103", trace(O("x", 0, 5, pid=0, tid=7), K("a", 10, 5)), {"cpu_ops": 1, "kernels": 1, "gpu_rows": 1}),
     row("R-105", trace(K("a", 0, 10), C(10, 80, bytes=4096), K("b", 90, 10)),
         {"gpu_busy_ns": 100 * US, "gaps_ns": [], "kernel_gaps_ns": [80 * US]}),
-    row("R-106", trace(K("__amd_rocclr_copyBuffer", 0, 10), K("__amd_rocclr_fillBufferAligned", 12, 3), K("gemm", 20, 50)),
+    row("R-106", trace(K("__amd_rocclr_copyBuffer", 0, 10), K("__amd_rocclr_fillBufferAligned", 12, 3),
+        K("gemm", 20, 50)),
         {KINDS: [["memcpy", "10000"], ["memset", "3000"], ["kernel", "50000"]]}),
-    row("R-107", trace(event("X", "gpu_memcpy", "Memcpy DtoH (Device -> Pageable)", pid=0, tid=7, ts=0, dur=4, args={})),
-        {"memcpy": 1, "memcpy_bytes": None, "SELECT [copy_kind, src_kind, dst_kind] FROM memops": ["DtoH", "Device", "Pageable"]}),
+    row("R-107", trace(event("X", "gpu_memcpy", "Memcpy DtoH (Device -> Pageable)", pid=0, ts=0, dur=4, args={})),
+        {"memcpy": 1, "memcpy_bytes": None, WAY: ["DtoH", "Device", "Pageable"]}),
 ]  # fmt: skip
 WARM_UP = [A("ProfilerStep#3", 10, 30), L(12, 2, 2), K("a", 20, 5, 2)]
 STEP_3 = {STEPS: [[3, 1, 1, 5 * US]], OUTSIDE: [[5 * US]], "kernels": 2, "kernel_time_ns": 10 * US}
@@ -292,7 +312,12 @@ STEPPED = [
         {"SELECT list([step, dur_ns]) FROM steps": [[3, 100 * US]]}),
 ]  # fmt: skip
 CLAIM = {"distributedInfo": {"rank": 0, "world_size": 2}}
-MERGED = [L(0, 2, 5, pid="[A] 1"), K("x", 10, 5, 5, pid="[A] 0"), L(3, 2, 5, pid="[B] 1"), K("x", 20, 5, 5, pid="[B] 0")]
+MERGED = [
+    L(0, 2, 5, pid="[A] 1"),
+    K("x", 10, 5, 5, pid="[A] 0"),
+    L(3, 2, 5, pid="[B] 1"),
+    K("x", 20, 5, 5, pid="[B] 0"),
+]
 RANKS = [
     row("R-119", trace(K("a", 0, 4)), ONE | {"rank": None}, clean=True),
     row("R-120", trace(K("a", 0, 4)), ONE | {"rank": None}, clean=True),
@@ -310,10 +335,8 @@ FIGURES = [
 REMARKS = [
     row("R-018-note", trace(A("unknown", 0, 100), A("unknown", 10, 20), A("unknown", 40, 20)), said=["unknown"]),
     row("R-043-note", trace(K("a", 10, 0), K("b", 10, 1), K("c", 11, 1)), said=["whole µs|microsecond"]),
-    row("R-093-note", trace(event("M", None, "process_name", pid=1, tid=0, ts=0, args={"name": "python"})), said=["no timed events"]),
+    row("R-093-note", trace(NAMED), said=["no timed events"]),
     row("R-096-note", trace(L(0, 2, 1), L(5, 2, 2), K("a", 10, 5, 1)), said=[r"\b1 of 2 launch"]),
-    row("R-114-note", trace(A("ProfilerStep#0", 0, 20), L(18, 2, 1), A("ProfilerStep#1", 20, 20), K("a", 25, 5, 1)),
-        said=[r"\b1 .*after (its|their) step"]),
 ]  # fmt: skip
 
 
@@ -340,10 +363,18 @@ def test_report(files, answers, said, refused, clean, tmp_path):
             return
         assert errors == []
         assert {what: answer(case, what) for what in answers} == answers
-        notes = "\n".join(case.notes)
+        notes = "\n".join(case.notes) if said else ""
         assert [words for words in said if not re.search(words, notes)] == [], notes
         if clean:
-            assert [note for o in case.outcomes for note in o.notes] == []
+            assert [note for o in case.outcomes for note in cases.remarks(o)] == []
+
+
+SPARSE = [row for row in FIGURES if row.id in {"R-076", "R-078", "R-088", "R-093", "R-094", "R-097"}]
+
+
+@pytest.mark.parametrize("files", [pytest.param(row.values[0], id=row.id) for row in SPARSE])
+def test_every_question_is_answered(files, tmp_path):
+    with ingest(files, tmp_path) as case:
         for name in queries.names():
             case.ask(name)
 
@@ -403,3 +434,12 @@ def test_the_locale_does_not_matter(kernel, tmp_path):
         assert done.returncode == 0, done.stderr
     with duckdb.connect(store, read_only=True) as con:
         assert con.execute("SELECT name FROM kernels").fetchall() == [(kernel,)]
+
+
+def test_work_that_runs_after_its_step_is_told_apart(tmp_path):
+    """R-114: it counts for the step that launched it, and the steps say how much of their work is late."""
+    events = trace(A("ProfilerStep#0", 0, 20), L(18, 2, 1), A("ProfilerStep#1", 20, 20), K("a", 25, 5, 1))
+    with ingest({"x.json": events}, tmp_path) as case:
+        found = queries.run(case.con, queries.load("steps"), {})
+    names = [c.name for c in found.columns]
+    assert [[row[names.index(n)] for n in ("step", "kernels", "late")] for row in found.rows] == [[0, 1, 1], [1, 0, 0]]

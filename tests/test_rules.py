@@ -45,9 +45,7 @@ LONG_GEMM = (
     + "EEEvNT_6ParamsE"
 )
 LONG_OTHER = (
-    "void long_template_kernel<"
-    + ", ".join(f"std::integral_constant<int, {i}>" for i in range(230))
-    + ">(float*)"
+    "void long_template_kernel<" + ", ".join(f"std::integral_constant<int, {i}>" for i in range(230)) + ">(float*)"
 )
 
 INDUCTOR = [

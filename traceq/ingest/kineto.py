@@ -112,10 +112,16 @@ def _listed_devices(metadata: dict[str, Any]) -> list[tuple[int, str | None, int
     listed = metadata.get("deviceProperties")
     rows = {}
     for d in listed if isinstance(listed, list) else []:
-        if isinstance(d, dict) and isinstance(d.get("id"), int):
+        if isinstance(d, dict) and (device := _count(d.get("id"))) is not None:
             capability = f"{d['computeMajor']}.{d.get('computeMinor', 0)}" if "computeMajor" in d else None
-            rows[d["id"]] = (d["id"], d.get("name"), d.get("numSms"), d.get("totalGlobalMem"), capability)
+            name = str(d["name"]) if "name" in d else None
+            rows[device] = (device, name, _count(d.get("numSms")), _count(d.get("totalGlobalMem")), capability)
     return list(rows.values())
+
+
+def _count(value: object) -> int | None:
+    """A whole number that a BIGINT holds, or nothing."""
+    return value if isinstance(value, int) and 0 <= value < 2**63 else None
 
 
 class _Loader:

@@ -18,6 +18,7 @@ import duckdb
 from traceq.errors import Status, TraceqError
 from traceq.store.build import CONFIG, SCHEMA_VERSION, complete, create, create_tables
 
+MEMORY = Path(":memory:")
 STORAGE_VERSION = "v1.5.0"
 DEFAULT = "traceq.duckdb"
 MEMORY_LIMIT = "2GB"
@@ -45,7 +46,7 @@ def open_store(path: Path) -> duckdb.DuckDBPyConnection:
 
 def empty_store() -> duckdb.DuckDBPyConnection:
     """A store without a trace, in memory: for schema, lint and documentation."""
-    con = duckdb.connect(config=dict(CONFIG))
+    con = _connect(MEMORY)
     create(con)
     return con
 
@@ -82,7 +83,7 @@ def locked_down(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """
     open_store(path).close()
     spill = tempfile.mkdtemp(prefix="traceq-")
-    con = duckdb.connect(config={**CONFIG, "temp_directory": spill, "memory_limit": MEMORY_LIMIT})
+    con = _connect(MEMORY, temp_directory=spill, memory_limit=MEMORY_LIMIT)
     try:
         con.execute(f"ATTACH {quoted(path)} AS store (READ_ONLY)")
         con.execute("USE store")
@@ -175,7 +176,9 @@ def quoted(path: Path) -> str:
 def _connect(path: Path, read_only: bool = False, **config: str) -> duckdb.DuckDBPyConnection:
     settings = {**CONFIG, "storage_compatibility_version": STORAGE_VERSION, **config}
     try:
-        return duckdb.connect(path, read_only=read_only, config=settings)
+        con = duckdb.connect(path, read_only=read_only, config=settings)
+        con.execute("SET enable_progress_bar = false")  # DuckDB would draw it on standard output
+        return con
     except duckdb.IOException as error:
         if holder := re.search(r"PID (\d+)", str(error)):
             raise TraceqError(
