@@ -185,7 +185,7 @@ ERRORS = [
     (["sql", "SELECT * FROM kernel"], 1, 'kernel does not exist.*\nhint: Did you mean "kernels"'),
     (["sql", "SELECT 'x'::INTEGER"], 1, "Could not convert string 'x'"),
     (["sql", "SELECT error('a\nb') FROM kernels"], 1, "a"),
-    (["sql", "DELETE FROM meta"], 1, "read-only"),
+    (["sql", "DELETE FROM meta"], 2, "only statements that read are run, not DELETE"),
     (["sql", "SELECT 1", "--store", "nope.duckdb"], 4, "no store at nope.duckdb\nhint: make one: traceq ingest"),
     (["sql", "SELECT 1", "--store", "other.duckdb"], 4, "not a traceq store"),
     (["sql", "SELECT 1", "--store", "newer.duckdb"], 4, "newer traceq"),

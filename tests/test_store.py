@@ -202,12 +202,19 @@ def test_the_next_ingest_removes_left_over_files(tmp_path, old, name, path, how)
 
 
 def test_any_name_will_do_for_a_store(tmp_path):
-    store = tmp_path / "wh?t & 'why' %20.duckdb"
+    store = tmp_path / "what & 'why' [1] %20.duckdb"
     for path in (NS_UNIT, MARKUP):
         done = inside("ingest", path, "--store", store)
         assert done.status == 0, done
     assert len(labels(store)) == 2
     assert left_over(store) == []
+
+
+def test_a_name_that_duckdb_cannot_open_is_refused(tmp_path):
+    done = inside("ingest", NS_UNIT, "--store", tmp_path / "wh?t.duckdb")
+    assert (done.status, done.out) == (4, "")
+    assert "has no ?" in done.err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_left_over_files_of_another_store_stay(tmp_path, old):

@@ -114,7 +114,7 @@ def _is_safe(divisor: Node) -> bool:
         child: Node = divisor["child"]
         return _is_safe(child.get("expression", child))
     if divisor.get("type") == "VALUE_CONSTANT":
-        return divisor["literal"]["kind"] in ("INTEGER", "NUMERIC") and float(divisor["literal"]["text"]) != 0
+        return divisor["value"].get("value") not in (None, 0)
     return divisor.get("function_name") == "nullif"
 
 
@@ -126,12 +126,12 @@ def _time_inequalities(select: Node) -> int:
         2 if n["type"] == "COMPARE_BETWEEN" else 1
         for condition in conditions
         for n in _walk(condition, into_selects=False)
-        if n.get("type") in INEQUALITIES and _compares_times(n)
+        if str(n.get("type")) in INEQUALITIES and _compares_times(n)
     )
 
 
 def _compares_times(comparison: Node) -> bool:
-    columns = [n["column_names"] for n in _walk(comparison, into_selects=False) if n.get("column_names")]
+    columns = [n["column_names"] for n in _walk(comparison, into_selects=False) if n.get("class") == "COLUMN_REF"]
     return len({tuple(c[:-1]) for c in columns}) > 1 and all(TIME.search(c[-1]) for c in columns)
 
 

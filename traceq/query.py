@@ -8,16 +8,18 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 
 from traceq.errors import Status, TraceqError
 from traceq.resources import folder
 
+T = TypeVar("T")
 Value = str | int | float | bool | None
 HEADER = re.compile(r"-- ([a-z]+): (.*)")
 PARAM = re.compile(r"(\w+) ([A-Z]+) = (.+?) -- (.+)")
@@ -133,7 +135,8 @@ def run(
     Raises TraceqError: usage for an unknown parameter, a bad value or an unknown run; failed when DuckDB refuses.
     """
     params = bind(query, given)
-    _check_runs(con, query, params)
+    runs = [str(params[name]) for name in ("run", "a", "b") if params.get(name) is not None]
+    check_runs(con, runs)
     columns, rows, truncated = fetch(con, query.sql, params, limit)
     units = {c.name: c for c in query.columns}
     return Result(
@@ -143,7 +146,7 @@ def run(
         rows,
         truncated,
         query.layout,
-        trust(con, [str(v) for k, v in params.items() if k in ("run", "a", "b") and v is not None]),
+        trust(con, runs),
     )
 
 
@@ -151,13 +154,28 @@ def fetch(
     con: duckdb.DuckDBPyConnection, sql: str, params: Mapping[str, Value], limit: int | None
 ) -> tuple[tuple[Column, ...], list[tuple[Any, ...]], bool]:
     """Columns, rows (at most `limit`) and whether there were more. Raises TraceqError (failed) with DuckDB's reason."""
-    try:
+
+    def work() -> tuple[tuple[Column, ...], list[tuple[Any, ...]]]:
         cursor = con.execute(sql, dict(params)) if params else con.execute(sql)
         columns = tuple(Column(d[0], str(d[1])) for d in cursor.description or [])
-        rows = cursor.fetchall() if limit is None else cursor.fetchmany(limit + 1)
+        return columns, cursor.fetchall() if limit is None else cursor.fetchmany(limit + 1)
+
+    try:
+        columns, rows = _interruptible(con, work)
     except duckdb.Error as error:
         raise TraceqError(*explain(error)) from error
     return columns, rows[:limit], limit is not None and len(rows) > limit
+
+
+def _interruptible(con: duckdb.DuckDBPyConnection, work: Callable[[], T]) -> T:
+    """`work` in a thread of its own: DuckDB does not look at signals while it runs, this thread does."""
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(work)
+        try:
+            return done.result()
+        except KeyboardInterrupt:
+            con.interrupt()
+            raise
 
 
 def explain(error: duckdb.Error) -> tuple[str, str | None]:
@@ -191,14 +209,14 @@ def trust(con: duckdb.DuckDBPyConnection, runs: Sequence[str]) -> dict[str, dict
     return found
 
 
-def _check_runs(con: duckdb.DuckDBPyConnection, query: Query, params: Mapping[str, Value]) -> None:
-    asked = [params[name] for name in ("run", "a", "b") if params.get(name) is not None]
+def check_runs(con: duckdb.DuckDBPyConnection, asked: Sequence[str]) -> None:
+    """Raise TraceqError (usage), with the nearest labels, unless there is a run of each label."""
     if not asked:
         return
     labels = [row[0] for row in fetch(con, load("runs").sql, {}, None)[1]]
     for label in asked:
         if label not in labels:
-            near = difflib.get_close_matches(str(label), labels, n=3) or labels[:10]
+            near = difflib.get_close_matches(label, labels, n=3) or labels[:10]
             hint = f"runs here: {', '.join(near)} (traceq runs)" if near else "the store is empty: traceq ingest TRACE"
             raise TraceqError(f"no run is called {label!r}", hint, Status.USAGE)
 
@@ -207,11 +225,26 @@ def _convert(param: Param, value: Value | str) -> Value:
     if value is None or (isinstance(value, str) and value.upper() == "NULL"):
         return None
     try:
-        return CONVERT[param.type](str(value))
+        converted = CONVERT[param.type](str(value))
+        if isinstance(converted, int) and not -(2**63) <= converted < 2**63:
+            raise ValueError
+        return converted
     except (ValueError, KeyError, TypeError) as error:
         raise TraceqError(
             f"{param.name}={value!r} is no {param.type}", f"{param.name}: {param.meaning}", Status.USAGE
         ) from error
+
+
+def unique(names: Sequence[str]) -> list[str]:
+    """Names with a number behind those that came before: SQL allows twins, JSON keys and frames do not."""
+    made: list[str] = []
+    for name in names:
+        number, candidate = 1, name
+        while candidate in made:
+            number += 1
+            candidate = f"{name}_{number}"
+        made.append(candidate)
+    return made
 
 
 def _header(path: Path, text: str) -> list[tuple[str, str]]:

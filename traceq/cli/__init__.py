@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -30,7 +32,7 @@ Examples:
 \b
 The store is --store, else $TRACEQ_STORE, else ./traceq.duckdb.
 Exit status: 0 fine, 1 the query failed, 2 usage, 3 input unreadable, 4 store missing, locked or newer,
-6 some inputs failed and the others are in, 70 internal error, 130 interrupted.
+6 some inputs failed and the others are in, 70 internal error, 130 interrupted, 141 nobody reads the output.
 """
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
@@ -72,6 +74,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def run(argv: Sequence[str] | None = None) -> int:
     """Run the command line; every error becomes one line on standard error and a status."""
     _never_fail_to_print()
+    out = sys.stdout
     try:
         status = cli.main(argv, prog_name="traceq", standalone_mode=False)
         sys.stdout.flush()
@@ -85,9 +88,15 @@ def run(argv: Sequence[str] | None = None) -> int:
         print("traceq: interrupted", file=sys.stderr)
         return Status.INTERRUPTED
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
+        return _nobody_reads()
+    except SystemExit:
+        if sys.stdout is not out:  # click swaps it for one that keeps quiet when it met a broken pipe
+            return _nobody_reads()
+        raise
     except Exception as error:
+        if "interrupted" in str(error).lower() and type(error).__name__ in ("RuntimeError", "InterruptException"):
+            print("traceq: interrupted", file=sys.stderr)  # DuckDB's word for a signal that it saw itself
+            return Status.INTERRUPTED
         if os.environ.get("TRACEQ_DEBUG") == "1":
             raise
         reason = str(error).splitlines()[0] if str(error) else ""
@@ -104,7 +113,15 @@ def _report(error: TraceqError) -> int:
     return error.status
 
 
+def _nobody_reads() -> int:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return 128 + signal.SIGPIPE
+
+
 def _never_fail_to_print() -> None:
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, io.TextIOWrapper(io.FileIO(os.devnull, "w")))
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="replace")

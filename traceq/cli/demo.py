@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import tempfile
 from pathlib import Path
 
@@ -39,4 +40,4 @@ def command() -> None:
             output.write(result)
         narrate.trust(result.trust)
     click.echo(f"\nThe store: {path}")
-    click.echo(f"Next:      traceq query top_kernels --run eager --store {path}")
+    click.echo(f"Next:      traceq query top_kernels --run eager --store {shlex.quote(str(path))}")

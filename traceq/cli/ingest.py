@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 from pathlib import Path
 
 import click
@@ -46,9 +47,10 @@ class Duration(click.ParamType[int]):
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
         try:
-            return parse_duration_ns(str(value))
+            ns = parse_duration_ns(str(value))
         except ValueError as error:
             self.fail(str(error), param, ctx)
+        return ns or self.fail("a step takes longer than nothing", param, ctx)
 
 
 @click.command("ingest", epilog=EPILOG)
@@ -100,8 +102,8 @@ def _narrate(outcomes: list[Outcome], output: Output, runs: list[str], store: Pa
             for text in filter(None, [o.placed, WHY.get(o.result)]):
                 narrate.note(f"{o.path}: {text}")
     if runs and not output.is_quiet:
-        where = f" --store {store}" if store else ""
-        narrate.note(f"next: traceq query summary --run {runs[0]}{where}")
+        where = f" --store {shlex.quote(str(store))}" if store else ""
+        narrate.note(f"next: traceq query summary --run {shlex.quote(runs[0])}{where}")
 
 
 def _status(outcomes: list[Outcome]) -> int:

@@ -78,12 +78,18 @@ class Output:
     def write(self, result: Result, **more: object) -> None:
         """Write `result`; notes about it (trust, what was left out) go to standard error."""
         hidden: list[str] = []
-        if self.format == "parquet":
-            with self._bytes() as file:
-                formats.to_parquet(result, file)
-        else:
-            with self._text() as out:
-                hidden = self._write(result, out, more)
+        try:
+            if self.format == "parquet":
+                with self._bytes() as file:
+                    formats.to_parquet(result, file)
+            else:
+                with self._text() as out:
+                    hidden = self._write(result, out, more)
+                    out.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise TraceqError(f"{self.path or 'standard output'}: {error.strerror}", "is there room?") from error
         if not self.is_quiet:
             self._narrate(result, hidden)
 

@@ -10,9 +10,10 @@ import duckdb
 
 from traceq import query
 from traceq.cli.options import Output, output_options, store_option
-from traceq.errors import Status, TraceqError
+from traceq.errors import TraceqError
 from traceq.query import Result
 from traceq.store import files
+from traceq.store.lockdown import check_statement, locked_down
 
 EPILOG = """
 \b
@@ -26,24 +27,26 @@ Only the store can be read: no files, no network, no extensions, and nothing can
 """
 
 
-@click.command("sql", epilog=EPILOG)
+class Sql(click.Command):
+    """A command whose argument may begin with an SQL comment."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        texts = [arg for arg in args if arg.startswith("--") and any(c.isspace() for c in arg)]
+        return super().parse_args(ctx, [arg for arg in args if arg not in texts] + (["--", *texts] if texts else []))
+
+
+@click.command("sql", cls=Sql, epilog=EPILOG)
 @click.argument("statement", metavar="STATEMENT|-")
 @store_option
 @output_options
 def command(statement: str, store: Path | None, output: Output) -> None:
     """Run one SQL statement on the store, read-only. `traceq schema` shows the tables."""
     text = sys.stdin.read() if statement == "-" else statement
-    with files.locked_down(files.store_path(store)) as con:
-        _check_one(con, text)
+    with locked_down(files.store_path(store)) as con:
+        try:
+            check_statement(con, text)
+        except duckdb.Error as error:
+            raise TraceqError(*query.explain(error)) from error
         columns, rows, truncated = query.fetch(con, text, {}, output.limit)
         trust = query.trust(con, [])
     output.write(Result("sql", {"statement": text}, columns, rows, truncated, trust=trust))
-
-
-def _check_one(con: duckdb.DuckDBPyConnection, text: str) -> None:
-    try:
-        count = len(con.extract_statements(text))
-    except duckdb.Error as error:
-        raise TraceqError(*query.explain(error)) from error
-    if count != 1:
-        raise TraceqError(f"one statement at a time, not {count}", 'traceq sql "SELECT …"', Status.USAGE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import os
 import re
 import shutil
 import time
@@ -95,6 +96,9 @@ def ingest(
 
     Nothing is published unless a file brought something new. `report` gives a progress callback for each file.
     """
+    if options.label is not None and not files.is_text(options.label):
+        raise TraceqError("the label is not UTF-8", status=Status.USAGE)
+    store = store.resolve() if store.is_symlink() else store
     found = expand(paths)
     in_folders = set(found) - set(paths)
     with files.scratch_folder(store) as folder:
@@ -105,6 +109,8 @@ def ingest(
             if isinstance(outcome.error, NotATraceError) and path in in_folders:
                 outcome = replace(outcome, result="ignored", error=None)
             outcomes.append(outcome)
+        if outcomes and all(o.result == "ignored" for o in outcomes):
+            raise TraceqError(f"{', '.join(paths)}: there is no trace in it", status=Status.INPUT)
         started = time.monotonic_ns()
         outcomes = _publish(store, folder, outcomes, options)
         return outcomes, time.monotonic_ns() - started
@@ -130,10 +136,15 @@ def default_label(path: str, rank_of: tuple[int, int] | None = None) -> str:
     """The run a file belongs to when the user does not say: its folder for one of several ranks, else its own name."""
     if path == "-":
         return "stdin"
-    full = Path(path).resolve()
+    full = Path(_as_text(str(Path(path).resolve())))
     if rank_of and rank_of[1] > 1 and full.parent.name:
         return full.parent.name
     return SUFFIXES.sub("", full.name) or full.name
+
+
+def _as_text(path: str) -> str:
+    """A file's name as text: bytes of it that are no UTF-8 as escapes."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def _held(store: Path) -> publish.Held:
@@ -261,7 +272,7 @@ def _trace(
     return {
         "rank": rank_of[0] if rank_of else None,
         "world_size": rank_of[1] if rank_of else None,
-        "path": "-" if source.name == "standard input" else source.name,
+        "path": "-" if source.name == "standard input" else _as_text(source.name),
         "format": "kineto",
         "sha256": source.sha256(),
         "size_bytes": source.raw_bytes,

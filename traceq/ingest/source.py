@@ -140,6 +140,8 @@ class _Hashing(io.RawIOBase):
         self.sha = hashlib.sha256()
         self.count = 0
         self._progress = progress
+        if path == "-" and sys.stdin is None:
+            raise TraceqError("standard input is closed", _where(name), Status.INPUT)
         try:
             self._file = os.fdopen(os.dup(0), "rb", 0) if path == "-" else io.FileIO(path)
             info = os.fstat(self._file.fileno())

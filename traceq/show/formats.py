@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import datetime
 import decimal
+import io
 import json
 import math
 from typing import IO, Any
 
-from traceq.query import Result
+from traceq.query import Result, unique
 from traceq.show.text import heading, printable
 from traceq.store.build import SCHEMA_VERSION
 from traceq.units import show_value
@@ -61,26 +62,25 @@ def to_markdown(result: Result, out: IO[str]) -> None:
 
 
 def to_parquet(result: Result, out: IO[bytes]) -> None:
-    """A Parquet file with the columns' own types."""
+    """A Parquet file with the columns' own types; what Parquet or Polars lack (UUID, MAP, STRUCT, …) becomes text."""
     import polars as pl
 
-    names = unique([c.name for c in result.columns])
     types = {"BIGINT": pl.Int64, "INTEGER": pl.Int32, "DOUBLE": pl.Float64, "VARCHAR": pl.String, "BOOLEAN": pl.Boolean}
-    schema = {n: types.get(c.type) for n, c in zip(names, result.columns, strict=True)}
-    pl.DataFrame(result.rows, schema=schema, orient="row", infer_schema_length=None).write_parquet(out)
+    dates = {"DATE": pl.Date, "TIMESTAMP": pl.Datetime, "TIME": pl.Time}
+    known = types | dates
+    names = unique([c.name for c in result.columns])
+    schema = {n: known.get(c.type, pl.String) for n, c in zip(names, result.columns, strict=True)}
+    rows = [
+        [v if c.type in known else _text(v) for v, c in zip(row, result.columns, strict=True)] for row in result.rows
+    ]
+    whole = io.BytesIO()
+    pl.DataFrame(rows, schema=schema, orient="row").write_parquet(whole)
+    out.write(whole.getvalue())
 
 
-def unique(names: list[str]) -> list[str]:
-    """Names with a number behind those that came before: SQL allows twins, JSON keys do not."""
-    made: list[str] = []
-    for name in names:
-        number = 1
-        candidate = name
-        while candidate in made:
-            number += 1
-            candidate = f"{name}_{number}"
-        made.append(candidate)
-    return made
+def _text(value: Any) -> str | None:
+    value = plain(value)
+    return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def plain(value: Any) -> Any:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import glob
 import os
 import re
+import shlex
 import shutil
 import tempfile
 import time
@@ -21,21 +23,33 @@ from traceq.store.build import CONFIG, SCHEMA_VERSION, complete, create, create_
 MEMORY = Path(":memory:")
 STORAGE_VERSION = "v1.5.0"
 DEFAULT = "traceq.duckdb"
-MEMORY_LIMIT = "2GB"
 STAGE_ROWS = 16_384
 LOCK_PATIENCE_S = 30.0
+EARLY_S = 600.0  # a folder that got no lock for so long has no owner
 
 
 def store_path(given: str | os.PathLike[str] | None = None) -> Path:
-    """`given`, else `$TRACEQ_STORE`, else `./traceq.duckdb`."""
-    return Path(given or os.environ.get("TRACEQ_STORE") or DEFAULT)
+    """`given`, else `$TRACEQ_STORE`, else `./traceq.duckdb`; TraceqError (store) for a name that DuckDB cannot open."""
+    path = Path(given or os.environ.get("TRACEQ_STORE") or DEFAULT)
+    if "?" in str(path.absolute()) or not is_text(str(path)):
+        raise TraceqError(f"{path}: a store's path has no ? and is UTF-8", "name another with --store", Status.STORE)
+    return path
+
+
+def is_text(text: str) -> bool:
+    """Whether `text` is Unicode; bytes of the command line that are no UTF-8 are not."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def open_store(path: Path) -> duckdb.DuckDBPyConnection:
     """A read-only connection. Raises TraceqError (store) when it is missing, locked, no store, or of a newer traceq."""
     if not path.exists():
         raise TraceqError(f"no store at {path}", _hint_make(path), Status.STORE)
-    con = _connect(path, read_only=True)
+    con = connect(path, read_only=True)
     try:
         check_version(con, path)
     except BaseException:
@@ -46,7 +60,7 @@ def open_store(path: Path) -> duckdb.DuckDBPyConnection:
 
 def empty_store() -> duckdb.DuckDBPyConnection:
     """A store without a trace, in memory: for schema, lint and documentation."""
-    con = _connect(MEMORY)
+    con = connect(MEMORY)
     create(con)
     return con
 
@@ -75,26 +89,6 @@ def check_version(con: duckdb.DuckDBPyConnection, path: Path) -> None:
 
 
 @contextlib.contextmanager
-def locked_down(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection for a stranger's SQL: reads the store and nothing else, writes nowhere but to a private folder.
-
-    The store is attached read-only first; then external access goes off and the configuration is locked. The folder for
-    spilled data disappears with the connection.
-    """
-    open_store(path).close()
-    spill = tempfile.mkdtemp(prefix="traceq-")
-    con = _connect(MEMORY, temp_directory=spill, memory_limit=MEMORY_LIMIT)
-    try:
-        con.execute(f"ATTACH {quoted(path)} AS store (READ_ONLY)")
-        con.execute("USE store")
-        con.execute("SET enable_external_access = false; SET lock_configuration = true")
-        yield con
-    finally:
-        con.close()
-        shutil.rmtree(spill, ignore_errors=True)
-
-
-@contextlib.contextmanager
 def publishing(path: Path, seed: Path | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
     """A private copy of the store to change; on success it takes the store's place, on any failure nothing changed.
 
@@ -103,50 +97,72 @@ def publishing(path: Path, seed: Path | None = None) -> Iterator[duckdb.DuckDBPy
     that one does not end, or when a client holds the store for writing.
     """
     with _lock(path):
-        new = path.with_name(f"{path.name}.new")
-        leftovers = (new, new.with_name(f"{new.name}.wal"))
-        _remove(*leftovers)
+        new = _unfinished(path)[0]
+        _remove(*_unfinished(path))
         is_first = not path.exists()
-        if not is_first:
-            with contextlib.closing(open_store(path)):
-                shutil.copyfile(path, new)
-        elif seed:
-            os.replace(seed, new)
-        con = _connect(new)
         try:
-            con.execute("BEGIN")
-            if is_first:
-                complete(con) if seed else create(con)
-            yield con
-            con.execute("COMMIT")
-            con.execute("CHECKPOINT")
-            con.close()
+            if not is_first:
+                with contextlib.closing(open_store(path)):
+                    shutil.copyfile(path, new)
+                    shutil.copymode(path, new)
+            elif seed:
+                os.replace(seed, new)
+            with contextlib.closing(connect(new)) as con:
+                con.execute("BEGIN")
+                if is_first:
+                    complete(con) if seed else create(con)
+                yield con
+                con.execute("COMMIT")
+                con.execute("CHECKPOINT")
             _sync(new)
             os.replace(new, path)
         finally:
-            con.close()
-            _remove(*leftovers)
+            _remove(*_unfinished(path))
 
 
 @contextlib.contextmanager
 def scratch_folder(path: Path) -> Iterator[Path]:
-    """A folder beside the store that only this process uses; those that killed runs left behind are removed first."""
-    for old in path.parent.glob(f"{path.name}.scratch-*"):
-        with contextlib.suppress(OSError), open(old / "lock") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(old, ignore_errors=True)
+    """A folder beside the store that only this process uses; what killed runs left behind is removed first.
+
+    It gets its name when its lock is held, so a folder of that name whose lock is free belongs to nobody.
+    """
+    _clean(path)
     try:
-        folder = Path(tempfile.mkdtemp(prefix=f"{path.name}.scratch-", dir=path.parent))
+        early = Path(tempfile.mkdtemp(prefix=f"{path.name}.early-", dir=path.parent))
     except OSError as error:
-        raise TraceqError(
-            f"{path.parent}: cannot write there: {error.strerror}", "name another place with --store", Status.STORE
-        ) from error
-    with open(folder / "lock", "w") as lock:
+        raise _cannot_write(path, error) from error
+    folder = early.with_name(early.name.replace(".early-", ".scratch-"))
+    with open(early / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        early.rename(folder)
         try:
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _clean(path: Path) -> None:
+    """Remove what ingests of this store that were killed have left."""
+    name = glob.escape(path.name)
+    for old in path.parent.glob(f"{name}.scratch-*"):
+        with contextlib.suppress(OSError), open(old / "lock") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(old, ignore_errors=True)
+    unlocked = [old for old in path.parent.glob(f"{name}.scratch-*") if not (old / "lock").exists()]
+    for old in [*unlocked, *path.parent.glob(f"{name}.early-*")]:
+        if time.time() - old.stat().st_mtime > EARLY_S:
+            shutil.rmtree(old, ignore_errors=True)
+    lock_name = _lock_name(path)
+    if any(left.exists() for left in (*_unfinished(path), lock_name)):
+        with contextlib.suppress(BlockingIOError), _open_lock(lock_name) as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_still(lock, lock_name):
+                _remove(*_unfinished(path), lock_name)
+
+
+def _unfinished(path: Path) -> tuple[Path, Path]:
+    """The store that is being made, and its write-ahead log."""
+    return path.with_name(f"{path.name}.new"), path.with_name(f"{path.name}.new.wal")
 
 
 def scratch_store(path: Path, store: Path, memory_limit: str) -> duckdb.DuckDBPyConnection:
@@ -155,7 +171,7 @@ def scratch_store(path: Path, store: Path, memory_limit: str) -> duckdb.DuckDBPy
     The rules are those of `store`, to which users may have added, or the built-in ones where there is none yet. Row
     groups of the stage are small so that all threads have some to read in a small trace too.
     """
-    con = _connect(path, memory_limit=memory_limit, temp_directory=str(path.with_suffix(".spill")))
+    con = connect(path, memory_limit=memory_limit, temp_directory=str(path.with_suffix(".spill")))
     con.execute("BEGIN")
     create_tables(con)
     con.execute("COMMIT")
@@ -173,28 +189,27 @@ def quoted(path: Path) -> str:
     return f"""'{str(path).replace("'", "''")}'"""
 
 
-def _connect(path: Path, read_only: bool = False, **config: str) -> duckdb.DuckDBPyConnection:
+def connect(path: Path, read_only: bool = False, **config: str) -> duckdb.DuckDBPyConnection:
+    """A DuckDB connection as every part of traceq wants it; TraceqError (store) when the file cannot be opened."""
     settings = {**CONFIG, "storage_compatibility_version": STORAGE_VERSION, **config}
     try:
         con = duckdb.connect(path, read_only=read_only, config=settings)
         con.execute("SET enable_progress_bar = false")  # DuckDB would draw it on standard output
         return con
-    except duckdb.IOException as error:
+    except duckdb.Error as error:
         if holder := re.search(r"PID (\d+)", str(error)):
-            raise TraceqError(
-                f"{path}: held for writing by process {holder[1]}",
-                "close it there, or name another --store",
-                Status.STORE,
-            ) from error
-        raise TraceqError(
-            f"{path}: not a store: {str(error).splitlines()[0]}", _hint_make(path), Status.STORE
-        ) from error
+            what, hint = f"held for writing by process {holder[1]}", "close it there, or name another --store"
+        elif isinstance(error, duckdb.ConnectionException):
+            what, hint = "open in this process with other settings", "close that DuckDB connection first"
+        else:
+            what, hint = f"not a store: {str(error).splitlines()[0]}", "name another with --store"
+        raise TraceqError(f"{path}: {what}", hint, Status.STORE) from error
 
 
 @contextlib.contextmanager
 def _lock(path: Path) -> Iterator[None]:
     """Hold STORE.lock; it names the holder, and is gone when nobody holds it."""
-    name = path.with_name(f"{path.name}.lock")
+    name = _lock_name(path)
     deadline = time.monotonic() + LOCK_PATIENCE_S
     while True:
         lock = _open_lock(name)
@@ -222,13 +237,20 @@ def _lock(path: Path) -> Iterator[None]:
             _remove(name)
 
 
+def _lock_name(path: Path) -> Path:
+    return path.with_name(f"{path.name}.lock")
+
+
 def _open_lock(name: Path) -> IO[str]:
     try:
         return open(name, "a+")
     except OSError as error:
-        raise TraceqError(
-            f"{name.parent}: cannot write there: {error.strerror}", "name another place with --store", Status.STORE
-        ) from error
+        raise _cannot_write(name, error) from error
+
+
+def _cannot_write(path: Path, error: OSError) -> TraceqError:
+    what = f"{path.parent}: cannot write there: {error.strerror}"
+    return TraceqError(what, "name another place with --store", Status.STORE)
 
 
 def _is_still(lock: IO[str], name: Path) -> bool:
@@ -250,5 +272,5 @@ def _sync(path: Path) -> None:
 
 
 def _hint_make(path: Path) -> str:
-    where = "" if path.name == DEFAULT else f" --store {path}"
+    where = "" if path.name == DEFAULT else f" --store {shlex.quote(str(path))}"
     return f"make one: traceq ingest TRACE.json.gz{where}, or try: traceq demo"
