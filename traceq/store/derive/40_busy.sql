@@ -15,14 +15,12 @@ SELECT
 FROM stage.linked
 WHERE dur_ns > 0 AND (SELECT invisible_replays FROM stage.blind) = 0;
 
+-- A busy interval starts where nothing before reaches, and ends where all work before the next such start has ended.
 INSERT INTO gpu_busy
-WITH numbered AS (
-    SELECT device, start_ns, end_ns, sum(CASE WHEN start_ns <= before_ns THEN 0 ELSE 1 END) OVER (
-        PARTITION BY device ORDER BY start_ns, end_ns, activity_id ROWS UNBOUNDED PRECEDING
-    ) AS island
-    FROM stage.in_order
-)
-SELECT 1, device, min(start_ns), max(end_ns) - min(start_ns) FROM numbered GROUP BY device, island ORDER BY 2, 3;
+SELECT 1, device, start_ns, coalesce(lead(before_ns) OVER (PARTITION BY device ORDER BY start_ns), last_ns) - start_ns
+FROM stage.in_order JOIN (SELECT device, max(end_ns) AS last_ns FROM stage.in_order GROUP BY device) USING (device)
+WHERE before_ns IS NULL OR start_ns > before_ns
+ORDER BY 2, 3;
 
 -- Rows of length zero split no gap, but the window reaches from the first start to the last end of any row: before the
 -- first work and after the last there may be a gap too.
