@@ -267,8 +267,7 @@ def part_rows(tool: Traceq | Hta, runs: list[Run]) -> list[list[str]]:
             for name, value_s in tool.parts(run).items():
                 parts.setdefault(name, []).append(value_s)
     return [
-        [name, f"{min(values):.2f}", median_of(values), f"{max(values):.2f}", "", ""]
-        for name, values in parts.items()
+        [name, f"{min(values):.2f}", median_of(values), f"{max(values):.2f}", "", ""] for name, values in parts.items()
     ]
 
 

@@ -243,11 +243,7 @@ def check(one: Facts, many: Facts, copies: int, strides: dict[str, int]) -> list
     }
     for group, (low, high) in one.ids.items():
         pairs[f"{group} ids"] = ((low, high + (copies - 1) * strides[group]), many.ids.get(group))
-    return [
-        f"{what}: {wanted} wanted, {found} found"
-        for what, (wanted, found) in pairs.items()
-        if wanted != found
-    ]
+    return [f"{what}: {wanted} wanted, {found} found" for what, (wanted, found) in pairs.items() if wanted != found]
 
 
 def repeat(source: Path, wanted_bytes: int, target: Path) -> dict[str, object]:
