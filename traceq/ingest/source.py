@@ -23,7 +23,8 @@ else:
 READ_BYTES = 1 << 18
 GZIP = b"\x1f\x8b"
 ZSTD = b"\x28\xb5\x2f\xfd"
-NOT_TRACES = (
+NOT_TRACES = (  # signatures at the start of a file, or of a DuckDB file behind the checksum of its first block
+    (b"DUCK", "a DuckDB file", "a store is asked, not ingested: traceq runs --store FILE"),
     (b"SQLite format 3\0", "an SQLite database", "this version reads torch.profiler traces only, not nsys exports yet"),
     (b"PK\x03\x04", "a ZIP archive", "unpack it and ingest the files inside"),
     (b"\xfd7zXZ\0", "an xz file", "unpack it first: xz -dk FILE"),
@@ -65,7 +66,7 @@ class Source:
         elif head.startswith(ZSTD):
             self._stream = zstd.ZstdFile(buffered)
         for magic, what, hint in NOT_TRACES:
-            if head.startswith(magic):
+            if head.startswith(magic) or (magic == b"DUCK" and head[8:12] == magic):
                 raise TraceqError(f"{self.name}: not a trace but {what}", hint, Status.INPUT)
 
     def __enter__(self) -> Self:
