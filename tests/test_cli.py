@@ -205,7 +205,7 @@ REFUSED = {
     "config.json": "config.json: not a torch.profiler trace: it has no traceEvents list",
     "numbers.json": "numbers.json: not a torch.profiler trace",
     "gzip.json.gz": "gzip.json.gz: not a torch.profiler trace: it is no JSON",
-    "store.duckdb": "store.duckdb: not a torch.profiler trace",
+    "store.duckdb": "store.duckdb: not a trace but a DuckDB file",
     "no\nsuch\x1b[31m.json": r"no\\x0asuch\\x1b\[31m.json: No such file or directory",
 }
 # Command line, what standard output holds, what standard error holds.
