@@ -69,7 +69,7 @@ SAYS = {
         "the profiler itself kept the host for 0.004 ms",
         "recorded with stacks, shapes, memory: CPU times and launch gaps are inflated by recording stacks",
         "4 of 7 steps are left out of medians (compiles; no_gpu; no_gpu, compiles; partial)",
-        "under the profiler a step takes 1.13 times the un-profiled 0.090 ms: idle time is inflated",
+        "under the profiler a step takes 1.12 times the un-profiled 0.090 ms: idle time is inflated",
     ],
     "cut": [
         "cut.json: truncated: the list of events never ends; 7 whole events kept, "

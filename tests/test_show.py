@@ -281,7 +281,7 @@ TWINS = Result(
     [
         (formats.to_jsonl, '{"a": 1500, "a_2": "x,\\"|", "b": true}\n{"a": null, "a_2": null, "b": null}\n'),
         (formats.to_csv, 'a,a_2,b\n1500,"x,""|",true\n,,\n'),
-        (formats.to_markdown, '| a | a | b |\n|---:|---|---:|\n| 1.500 µs | x,"\\| | True |\n| – | – | – |\n'),
+        (formats.to_markdown, '| a time | a | b |\n|---:|---|---:|\n| 1.500 µs | x,"\\| | True |\n| – | – | – |\n'),
     ],
     ids=["jsonl", "csv", "markdown"],
 )

@@ -20,6 +20,7 @@ from traceq.errors import Status, TraceqError
 from traceq.resources import folder
 
 T = TypeVar("T")
+RUNS = ("run", "a", "b")  # parameters that are labels of runs; a run may be called NULL
 Value = str | int | float | bool | None
 HEADER = re.compile(r"-- ([a-z]+): (.*)")
 PARAM = re.compile(r"(\w+) ([A-Z]+) = (.+?) -- (.+)")
@@ -135,7 +136,7 @@ def run(
     Raises TraceqError: usage for an unknown parameter, a bad value or an unknown run; failed when DuckDB refuses.
     """
     params = bind(query, given)
-    runs = [str(params[name]) for name in ("run", "a", "b") if params.get(name) is not None]
+    runs = [str(params[name]) for name in RUNS if params.get(name) is not None]
     check_runs(con, runs)
     columns, rows, truncated = fetch(con, query.sql, params, limit)
     units = {c.name: c for c in query.columns}
@@ -182,6 +183,8 @@ def explain(error: duckdb.Error) -> tuple[str, str | None]:
     """DuckDB's complaint as one line, and its own suggestion, if it makes one, as the hint."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     hint = next((line for line in lines[1:] if line.startswith(("Did you mean", "Candidate"))), None)
+    if lines and re.search(r'column "?(run|rank)"?', lines[0]):
+        hint = "run and rank are columns of the views; beside a table they come with: JOIN labels USING (trace_id)"
     return lines[0] if lines else type(error).__name__, hint or "traceq schema shows the tables and columns"
 
 
@@ -204,7 +207,7 @@ def trust(con: duckdb.DuckDBPyConnection, runs: Sequence[str]) -> dict[str, dict
         rows = fetch(con, load("trust").sql, {"run": run_label}, None)[1]
         for label, item, value, note in rows:
             entry = found.setdefault(label, {"notes": []})
-            entry[item] = value
+            entry[item] = int(value) if value is not None and float(value).is_integer() else value
             entry["notes"] += [note] if note else []
     return found
 
@@ -216,13 +219,15 @@ def check_runs(con: duckdb.DuckDBPyConnection, asked: Sequence[str]) -> None:
     labels = [row[0] for row in fetch(con, load("runs").sql, {}, None)[1]]
     for label in asked:
         if label not in labels:
-            near = difflib.get_close_matches(label, labels, n=3) or labels[:10]
-            hint = f"runs here: {', '.join(near)} (traceq runs)" if near else "the store is empty: traceq ingest TRACE"
-            raise TraceqError(f"no run is called {label!r}", hint, Status.USAGE)
+            near = difflib.get_close_matches(label, labels, n=1)
+            meant = f"; did you mean {near[0]!r}?" if near else ""
+            here = ", ".join(labels[:10]) + (", …" if len(labels) > 10 else "")
+            hint = f"runs here: {here} (traceq runs)" if here else "the store is empty: traceq ingest TRACE"
+            raise TraceqError(f"no run is called {label!r}{meant}", hint, Status.USAGE)
 
 
 def _convert(param: Param, value: Value | str) -> Value:
-    if value is None or (isinstance(value, str) and value.upper() == "NULL"):
+    if value is None or (value == "NULL" and param.name not in RUNS):
         return None
     try:
         converted = CONVERT[param.type](str(value))
@@ -263,7 +268,8 @@ def _param(path: Path, text: str) -> Param:
     if not (found := PARAM.fullmatch(text)) or found[2] not in CONVERT:
         raise _fault(path, f"param is NAME TYPE = DEFAULT -- MEANING, not: {text}")
     bare = Param(found[1], found[2], None, found[4])
-    return Param(bare.name, bare.type, _convert(bare, found[3].strip("'")), bare.meaning)
+    default = None if found[3] == "NULL" else _convert(bare, found[3].strip("'"))
+    return Param(bare.name, bare.type, default, bare.meaning)
 
 
 def _column(path: Path, text: str) -> Column:

@@ -2,28 +2,31 @@
 -- what: Kernel time and kernels of each category per step in two runs, and the difference, second less first.
 -- value: Heavy categories should agree; what the compiler fused moves from elementwise, norm and copy to fused_*.
 -- needs: gpu_activities, steps
--- param: a VARCHAR = NULL -- label of the first run; NULL means the oldest in the store
--- param: b VARCHAR = NULL -- label of the second run; NULL means the oldest but one
+-- param: a VARCHAR = NULL -- label of the first run; NULL means the oldest other than b
+-- param: b VARCHAR = NULL -- label of the second run; NULL means the oldest other than a
 -- column: category VARCHAR -- what the kernels compute, by name on both sides; all is every kernel
--- column: a VARCHAR -- label of the first run
--- column: b VARCHAR -- label of the second run
--- column: per VARCHAR -- step (of any rank), or trace where one side has no steps that count
 -- column: a_ns DOUBLE ns -- kernel time in a; NULL if it has no kernels at all
 -- column: b_ns DOUBLE ns -- kernel time in b; likewise
 -- column: delta_ns DOUBLE ns -- b less a
 -- column: delta_pct DOUBLE percent -- of a; NULL where a has none
 -- column: a_kernels DOUBLE count -- kernels in a
 -- column: b_kernels DOUBLE count -- kernels in b
+-- column: per VARCHAR -- step (of any rank), or trace where one side has no steps that count
 -- column: a_steps BIGINT count -- steps of a that count
 -- column: b_steps BIGINT count -- steps of b that count
+-- column: a_run VARCHAR -- label of the first run
+-- column: b_run VARCHAR -- label of the second run
 -- chart: bar x=category y=delta_ns
 -- order: all first, greatest |delta_ns| first
 -- example: traceq query diff_categories -p a=eager -p b=default
 
 WITH asked AS (
     SELECT
-        coalesce($a::VARCHAR, (SELECT label FROM runs ORDER BY run_id LIMIT 1)) AS a,
-        coalesce($b::VARCHAR, (SELECT label FROM runs ORDER BY run_id LIMIT 1 OFFSET 1)) AS b
+        a.label AS a,
+        coalesce($b::VARCHAR, (SELECT label FROM runs WHERE label <> a.label ORDER BY run_id LIMIT 1)) AS b
+    FROM (
+        SELECT coalesce($a::VARCHAR, (SELECT label FROM runs WHERE label IS DISTINCT FROM $b::VARCHAR ORDER BY run_id LIMIT 1)) AS label
+    ) AS a
 ),
 
 sides AS (
@@ -100,17 +103,17 @@ scaled AS (
 
 SELECT
     s.category,
-    q.a,
-    q.b,
-    CASE WHEN s.is_per_step THEN 'step' ELSE 'trace' END AS per,
     s.a_ns,
     s.b_ns,
     s.b_ns - s.a_ns AS delta_ns,
     100.0 * (s.b_ns - s.a_ns) / nullif(s.a_ns, 0) AS delta_pct,
     s.a_kernels,
     s.b_kernels,
+    CASE WHEN s.is_per_step THEN 'step' ELSE 'trace' END AS per,
     s.a_steps,
-    s.b_steps
+    s.b_steps,
+    q.a AS a_run,
+    q.b AS b_run
 FROM scaled AS s
 CROSS JOIN asked AS q
 WHERE q.a IS NOT NULL AND q.b IS NOT NULL

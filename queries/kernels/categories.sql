@@ -39,6 +39,14 @@ kernel AS (
     LEFT JOIN good AS g ON g.trace_id = a.trace_id AND g.pid = a.pid AND g.step = a.step
     WHERE a.kind = 'kernel'
     GROUP BY a.trace_id, a.category
+),
+
+-- `other` is always shown, also where it is nothing.
+listed AS (
+    SELECT * FROM kernel
+    UNION ALL
+    SELECT DISTINCT trace_id, 'other', 0, 0, 0, 0 FROM kernel
+    WHERE trace_id NOT IN (SELECT trace_id FROM kernel WHERE category = 'other')
 )
 
 SELECT
@@ -52,7 +60,7 @@ SELECT
     END AS pct_of_kernel,
     k.stepped / nullif(c.steps, 0) AS kernels_per_step,
     k.stepped_ns / nullif(c.steps, 0) AS ns_per_step
-FROM kernel AS k
+FROM listed AS k
 JOIN labels AS l USING (trace_id)
 LEFT JOIN counted AS c ON c.trace_id = k.trace_id
 WHERE l.run = coalesce($run::VARCHAR, l.run)

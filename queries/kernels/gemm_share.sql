@@ -12,7 +12,7 @@
 -- column: gemm_busy_ns BIGINT ns -- union of their intervals, summed over devices
 -- column: gemm_pct_of_busy DOUBLE percent -- that union, of the device's busy time
 -- column: gemm_ns_per_step DOUBLE ns -- in steps that count, over their number
--- column: gemm_pct_of_step DOUBLE percent -- that, of the un-profiled pipelined step; NULL if it was not measured
+-- column: gemm_pct_of_step DOUBLE percent -- that, of the un-profiled pipelined step; with several devices it can exceed 100; NULL if it was not measured
 -- chart: bar x=origin y=gemm_ns
 -- order: run, rank, all first, gemm_ns DESC
 -- example: traceq query gemm_share --run eager

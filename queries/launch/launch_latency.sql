@@ -6,7 +6,7 @@
 -- column: run VARCHAR -- run label
 -- column: rank BIGINT -- rank of the trace; NULL if the file does not say
 -- column: basis VARCHAR -- launch (first activity of each call) or activity (every one, so each kernel of a graph)
--- column: launched BIGINT count -- launch calls or activities
+-- column: launched BIGINT count -- calls that started work (kernels, copies, memsets, graphs), or activities
 -- column: min_ns BIGINT ns -- shortest; negative means the GPU's clock is ahead of the host's
 -- column: median_ns DOUBLE ns -- median
 -- column: mean_ns DOUBLE ns -- mean

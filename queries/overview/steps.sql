@@ -9,7 +9,7 @@
 -- column: flags VARCHAR -- no_gpu, compiles, partial; NULL if none
 -- column: host_ns BIGINT ns -- length of the step on the host
 -- column: gpu_span_ns BIGINT ns -- from its first GPU start to its last GPU end; neighbours may overlap
--- column: period_ns BIGINT ns -- to the next step's first GPU start; NULL for the last
+-- column: period_ns BIGINT ns -- to the next step's first GPU start; NULL for the last, and before a pause
 -- column: gpu_busy_ns BIGINT ns -- union of its GPU work, summed over devices
 -- column: kernels BIGINT count -- kernels it launched
 -- column: late BIGINT count -- of its GPU activities, those that start after the step has ended on the host

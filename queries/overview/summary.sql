@@ -76,13 +76,19 @@ host AS (
     GROUP BY trace_id
 ),
 
+followed AS (
+    SELECT *, lead(flags) OVER (PARTITION BY trace_id, pid ORDER BY start_ns, step) AS next_flags
+    FROM steps
+),
+
+-- A period ends with the next step's first work, so both count only if neither is flagged.
 stepped AS (
     SELECT
         trace_id,
         count(*) AS steps,
         count(*) FILTER (len(flags) > 0) AS steps_left_out,
-        median(period_ns) FILTER (len(flags) = 0) AS period_ns
-    FROM steps
+        median(period_ns) FILTER (len(flags) = 0 AND len(next_flags) = 0) AS period_ns
+    FROM followed
     GROUP BY trace_id
 )
 

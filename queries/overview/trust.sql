@@ -2,6 +2,7 @@
 -- what: For each run every check of its evidence with its figure, and a sentence where the figure matters.
 -- value: Read it before believing a share or a gap.
 -- needs: traces
+-- layout: wrap
 -- param: run VARCHAR = NULL -- run label; NULL means all runs
 -- column: run VARCHAR -- run label
 -- column: item VARCHAR -- the check
@@ -82,14 +83,20 @@ profiler AS (
     GROUP BY p.run
 ),
 
+-- A period ends with the next step's first work, so both count only if neither is flagged.
+followed AS (
+    SELECT *, lead(flags) OVER (PARTITION BY trace_id, pid ORDER BY start_ns, step) AS next_flags
+    FROM steps
+),
+
 stepped AS (
     SELECT
         p.run,
         count(*) AS steps,
         count(*) FILTER (len(s.flags) > 0) AS flagged,
         string_agg(DISTINCT array_to_string(s.flags, ', '), '; ' ORDER BY array_to_string(s.flags, ', ')) FILTER (len(s.flags) > 0) AS flags,
-        median(s.period_ns) FILTER (len(s.flags) = 0) AS period_ns
-    FROM steps AS s
+        median(s.period_ns) FILTER (len(s.flags) = 0 AND len(s.next_flags) = 0) AS period_ns
+    FROM followed AS s
     JOIN picked AS p USING (trace_id)
     GROUP BY p.run
 ),

@@ -2,6 +2,7 @@
 -- what: Events by phase and category: kept in which table, skipped and why, lost and why; their sum is the file's events.
 -- value: Shows that nothing was dropped in silence.
 -- needs: event_counts
+-- layout: wrap
 -- param: run VARCHAR = NULL -- run label; NULL means all runs
 -- column: run VARCHAR -- run label
 -- column: rank BIGINT -- rank of the trace; NULL if the file does not say

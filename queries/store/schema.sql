@@ -2,6 +2,7 @@
 -- what: Every column of every table and view with its type and meaning.
 -- value: What traceq sql can ask about.
 -- needs: meta
+-- layout: wrap
 -- param: table VARCHAR = NULL -- table or view; NULL means all
 -- column: table VARCHAR -- table or view
 -- column: column VARCHAR -- column

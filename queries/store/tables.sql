@@ -2,6 +2,7 @@
 -- what: Every table and view with its kind, number of columns and meaning.
 -- value: Where to look before writing SQL.
 -- needs: meta
+-- layout: wrap
 -- column: table VARCHAR -- table or view
 -- column: kind VARCHAR -- table or view
 -- column: columns BIGINT count -- its columns

@@ -133,6 +133,7 @@ class Step:
     launches: list[Event] = field(default_factory=list)
     flags: list[str] = field(default_factory=list)
     period: int | None = None
+    is_followed_well: bool = False
 
     def has(self, e: Event) -> bool:
         """Whether an event of its process starts in it."""
@@ -179,6 +180,11 @@ class Trace:
     @property
     def good_steps(self) -> list[Step]:
         return [s for s in self.steps if not s.flags]
+
+    @property
+    def good_periods(self) -> list[int]:
+        """Periods that neither a flagged step nor the one before it spoils."""
+        return [s.period for s in self.good_steps if s.is_followed_well and s.period is not None]
 
     @property
     def devices(self) -> list[int]:
@@ -271,8 +277,9 @@ def derive(trace: Trace) -> None:
         step.flags = flags(step, usable, answered)
     for same in keyed(trace.steps, lambda s: s.pid).values():
         for step, after in pairwise(same):
-            if step.work and after.work:
+            if step.work and after.work and after.number == step.number + 1:
                 step.period = min(a.start for a in after.work) - min(a.start for a in step.work)
+            step.is_followed_well = not after.flags
 
 
 def activity(e: Event, calls: dict[int, list[Event]]) -> Activity:
@@ -488,7 +495,7 @@ def summary_row(t: Trace, device: int | None) -> Row:
         "step_ns": t.step_ns,
         "steps": len(t.steps),
         "steps_left_out": len(t.steps) - len(t.good_steps),
-        "period_ns": median(s.period for s in t.good_steps if s.period is not None),
+        "period_ns": median(t.good_periods),
         "window_ns": length,
         "busy_ns": busy,
         "idle_ns": length - busy if seen else None,
@@ -543,7 +550,8 @@ def step_row(t: Trace, s: Step) -> Row:
 def categories(traces: list[Trace]) -> list[Row]:
     rows = []
     for t in traces:
-        for category, kernels in keyed(t.kernels, lambda a: a.category).items():
+        groups = keyed(t.kernels, lambda a: a.category)
+        for category, kernels in ({"other": []} | groups if groups else {}).items():
             stepped = [a for a in kernels if a.step in t.good_steps]
             rows.append({
                 "run": t.run,
@@ -697,17 +705,17 @@ def diff_categories(traces: list[Trace], a: str | None = None, b: str | None = N
         delta = None if a_ns is None or b_ns is None else b_ns - a_ns
         rows.append({
             "category": category,
-            "a": a,
-            "b": b,
-            "per": "step" if is_per_step else "trace",
             "a_ns": a_ns,
             "b_ns": b_ns,
             "delta_ns": delta,
             "delta_pct": percent(delta, a_ns),
             "a_kernels": a_kernels,
             "b_kernels": b_kernels,
+            "per": "step" if is_per_step else "trace",
             "a_steps": counted[a],
             "b_steps": counted[b],
+            "a_run": a,
+            "b_run": b,
         })  # fmt: skip
     return in_order(rows, lambda r: r["category"] != "all", lambda r: -abs(r["delta_ns"] or 0), "category")
 
@@ -819,7 +827,7 @@ def trust_host(traces: list[Trace]) -> Row:
     marked = [s for t in traces for s in t.steps]
     good = [s for t in traces for s in t.good_steps]
     sizes = [t.metadata["distributedInfo"]["world_size"] for t in traces if "distributedInfo" in t.metadata]
-    period = median(s.period for s in good if s.period is not None)
+    period = median(p for t in traces for p in t.good_periods)
     checks = {
         "recorded_with_stacks": sum(t.metadata.get("with_stack") == 1 for t in traces),
         "steps": len(marked),

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import click
 
 from traceq.errors import Status, TraceqError
+from traceq.resources import folder
 from traceq.version import __version__
 
 VERBS = {
@@ -45,6 +46,8 @@ class Verbs(click.Group):
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in VERBS:
+            if list(folder("queries").glob(f"*/{name}.sql")) and name.isidentifier():
+                ctx.fail(f"{name} is no verb but a question: traceq query {name}")
             return None
         command: click.Command = importlib.import_module(f"traceq.cli.{name}").command
         return command

@@ -37,7 +37,7 @@ COLUMNS = (
 )
 
 
-WHY = {"known": "already in the store", "ignored": "not a trace"}
+WHY = {"ignored": "not a trace"}
 
 
 class Duration(click.ParamType[int]):
@@ -72,6 +72,8 @@ def command(
     PATH is a file (JSON, also .gz or .zst, told by content), a folder, a glob, or - for standard input.
     """
     path = files.store_path(store)
+    if output.path and any(Path(p).exists() and output.path.exists() and output.path.samefile(p) for p in paths):
+        raise TraceqError(f"{output.path}: -o would overwrite an input", "name another file", Status.USAGE)
     options = Options(label, step_ns, step_range, is_strict)
     with contextlib.nullcontext(lambda _: None) if output.is_quiet else narrate.progress() as report:
         outcomes, publish_ns = ingest(paths, path, options, report)

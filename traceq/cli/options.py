@@ -16,6 +16,7 @@ from traceq.query import Result
 from traceq.show import formats, narrate, table
 
 TABLE_ROWS = 50
+ENDINGS = {".json": "json", ".jsonl": "jsonl", ".csv": "csv", ".md": "markdown", ".parquet": "parquet"}
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
@@ -32,19 +33,21 @@ def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
         "--format",
         "format_",
         type=click.Choice(formats.FORMATS),
-        default="table",
-        show_default=True,
-        help="How to write.",
+        help="How to write; else as -o ends, else a table.",
     )
     @click.option("--json", "is_json", is_flag=True, help="Short for --format json.")
-    @click.option("--limit", type=int, help=f"At most N rows; -1 for all. A table shows {TABLE_ROWS}, the others all.")
+    @click.option(
+        "--limit",
+        type=click.IntRange(min=-1),
+        help=f"At most N rows; -1 for all. A table shows {TABLE_ROWS}, the others all.",
+    )
     @click.option("--wide", "is_wide", is_flag=True, help="Draw a table at its full width.")
     @click.option("-o", "--output", "path", metavar="FILE", type=click.Path(path_type=Path), help="Write there.")
     @click.option("-q", "--quiet", "is_quiet", is_flag=True, help="No notes on standard error.")
     @functools.wraps(function)
     def wrapped(
         *args: Any,
-        format_: str,
+        format_: str | None,
         is_json: bool,
         limit: int | None,
         is_wide: bool,
@@ -52,7 +55,8 @@ def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
         is_quiet: bool,
         **more: Any,
     ) -> Any:
-        output = Output("json" if is_json else format_, limit, is_wide, path, is_quiet)
+        chosen = "json" if is_json else format_ or ENDINGS.get(path.suffix if path else "", "table")
+        output = Output(chosen, limit, is_wide, path, is_quiet)
         return function(*args, output=output, **more)
 
     return wrapped
@@ -131,6 +135,10 @@ class Output:
 
     def _open(self, mode: str, **how: Any) -> Any:
         assert self.path is not None
+        if self.path.is_file():
+            with open(self.path, "rb") as old:
+                if old.read(12)[8:] == b"DUCK":
+                    raise TraceqError(f"{self.path}: -o would overwrite a store", "name another file", Status.USAGE)
         try:
             return open(self.path, mode, **how)
         except OSError as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+
 import click
 
 from traceq import query
@@ -21,5 +23,12 @@ def command(table: str | None, output: Output) -> None:
     with files.empty_store() as con:
         result = query.run(con, asked, {"table": table} if table else {}, None)
     if not result.rows:
-        raise TraceqError(f"no table or view is called {table!r}", "traceq schema lists them", Status.USAGE)
+        near = difflib.get_close_matches(str(table), _tables(), n=1)
+        meant = f"; did you mean {near[0]}?" if near else ""
+        raise TraceqError(f"no table or view is called {table!r}{meant}", "traceq schema lists them", Status.USAGE)
     output.write(result)
+
+
+def _tables() -> list[str]:
+    with files.empty_store() as con:
+        return [str(row[0]) for row in query.run(con, query.load("tables"), {}).rows]

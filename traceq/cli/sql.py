@@ -49,4 +49,4 @@ def command(statement: str, store: Path | None, output: Output) -> None:
             raise TraceqError(*query.explain(error)) from error
         columns, rows, truncated = query.fetch(con, text, {}, output.limit)
         trust = query.trust(con, [])
-    output.write(Result("sql", {"statement": text}, columns, rows, truncated, trust=trust))
+    output.write(Result("sql", {"statement": text}, columns, rows, truncated, "raw", trust))

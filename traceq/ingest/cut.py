@@ -104,11 +104,11 @@ DECODER = json.JSONDecoder(strict=False, parse_float=str, parse_int=str, parse_c
 TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|(?<=[:\[,\s])[+-]?(?:infinity|inf|nan|n/a)(?=\s*[,}\]])', re.I | re.S)
 ESCAPE = re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})?')
 CONTROL = re.compile(r"[\x00-\x1f]")
-KEYS = "ph|cat|name|pid|tid|ts|dur|args|id|s|bp"
-NEXT = re.compile(rf'\}}\s*,\s*(?=\{{\s*"(?:{KEYS})"\s*:)')
+NEXT = re.compile(r'\}\s*,\s*(?=\{\s*"[^"\\]{1,40}"\s*:)')
 LIST_END = re.compile(r'\]\s*(?:\Z|,\s*"|\}|[\[{])')
 BEFORE_LIST_END = re.compile(r'\}\s*(?=\]\s*(?:\Z|,\s*"|\}\s*\Z))')
 BETWEEN = re.compile(r"[\s,]*")
+DEBRIS = re.compile(r"[\s,\]}]*")
 
 
 @dataclass
@@ -138,17 +138,22 @@ class Salvage:
             at, text = self._carry_at, self._carry + piece.joint.decode() + text
             self._carry = ""
         text = text.rstrip()
+        is_adrift = False  # behind a loss, what looks like the next event may be an object inside the lost one
         pos = _behind(BETWEEN, text, 0)
         while pos < len(text):
             if LIST_END.match(text, pos):
-                self.tail, self.tail_at = text[pos + 1 :], at + pos + 1
-                return
+                if not is_adrift or (piece.last and _closes(text, pos)):
+                    self.tail, self.tail_at = text[pos + 1 :], at + pos + 1
+                    return
+                pos = _behind(DEBRIS, text, pos)
+                continue
             end, error = self._take(text, pos)
             if error:
                 if joins_next and _stops_at_end(text, error) and len(text) - pos < CARRY_BYTES:
                     self._carry, self._carry_at = text[pos:], at + pos
                     return
                 self.lost.append(at + pos)
+                is_adrift = True
                 end = _next_event(text, pos + 1)
             pos = _behind(BETWEEN, text, end)
 
@@ -193,6 +198,18 @@ def _next_event(text: str, pos: int) -> int:
     """Where reading goes on behind what is no event: at the next event, the list's end, or the end of the text."""
     found = NEXT.search(text, pos) or BEFORE_LIST_END.search(text, pos)
     return found.end() if found else len(text)
+
+
+def _closes(text: str, pos: int) -> bool:
+    """Whether the bracket at `pos` ends the list of events: what follows is the end of a trace."""
+    rest = text[pos + 1 :]
+    if not rest.strip():
+        return True
+    try:
+        json.loads('{"":[]' + rest, strict=False)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _stops_at_end(text: str, error: Exception) -> bool:

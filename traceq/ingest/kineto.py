@@ -52,9 +52,7 @@ CREATE OR REPLACE TABLE stage.listed_devices (
 PRIVATE = re.compile(
     r"host|user|environ|^env|path|^(tw|mast)_|^trace_?name$|cluster|^job|token|secret|command|argv", re.I
 )
-METADATA = json.JSONDecoder(
-    strict=False, parse_float=lambda t: n if isfinite(n := float(t)) else None, parse_constant=lambda _: None
-)
+ANOTHER_LIST = re.compile(rb'"traceEvents"\s*:\s*\[')
 LOG_LEVELS = {"INFO", "WARNING", "ERROR", "VERBOSE", "STAGE"}
 
 
@@ -62,7 +60,7 @@ LOG_LEVELS = {"INFO", "WARNING", "ERROR", "VERBOSE", "STAGE"}
 class Reading:
     """What reading one file found besides the rows in `stage.events`.
 
-    `lost` has the positions of stretches that are no event, `cut` the reason why the list does not end (None: it does),
+    `lost` has the positions of stretches that are no event, `cut` says why the file is not whole (None: it is),
     `metadata` the top-level keys without events, logs and what names a person or a machine.
     """
 
@@ -124,6 +122,24 @@ def _count(value: object) -> int | None:
     return value if isinstance(value, int) and 0 <= value < 2**63 else None
 
 
+class _SecondListError(Exception):
+    """Another list of events stands among the metadata."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if any(key == "traceEvents" and isinstance(value, list) and value for key, value in pairs):
+        raise _SecondListError
+    return dict(pairs)
+
+
+METADATA = json.JSONDecoder(
+    strict=False,
+    object_pairs_hook=_object,
+    parse_float=lambda text: number if isfinite(number := float(text)) else None,
+    parse_constant=lambda _: None,
+)
+
+
 class _Loader:
     """Loads batches of pieces and reads those that did not parse; a run of broken pieces may span batches."""
 
@@ -152,8 +168,8 @@ class _Loader:
         reading, tail = self.reading, self.salvage.tail
         reading.lost, reading.repaired = self.salvage.lost, self.salvage.repaired
         is_bare = not head.strip()
-        if tail is None and (cut or reading.lost or not is_bare):
-            reading.cut = cut or "the list of events never ends"
+        if cut or (tail is None and (reading.lost or not is_bare)):
+            reading.cut = cut or "truncated: the list of events never ends"
         self._read_metadata(head.decode("utf-8", "replace"), (tail or "") + self.tail.decode("utf-8", "replace"))
         return reading
 
@@ -164,6 +180,8 @@ class _Loader:
             self.tail += piece.joint + piece.text
             return
         self.salvage.read(piece, joins_next)
+        if self.salvage.lost and (second := ANOTHER_LIST.search(piece.text)):
+            raise self._second_document(piece.at + second.start())
         events, self.salvage.events = self.salvage.events, []
         if not events or self._insert([(piece.at, _join(events))]):
             return
@@ -200,11 +218,15 @@ class _Loader:
         try:
             found, end = METADATA.raw_decode(text)
         except (ValueError, RecursionError):
-            if not self.reading.cut:
-                self.reading.notes.append(
-                    "the file's own metadata (deviceProperties, distributedInfo, …) is unreadable"
-                )
+            cut = "truncated: the file's own metadata (deviceProperties, distributedInfo, …) is cut or unreadable"
+            self.reading.cut = self.reading.cut or cut
             return
+        except _SecondListError:
+            raise TraceqError(
+                f"{self.name}: more than one traceEvents list in the file",
+                "several recordings were put together; ingest each of its own",
+                Status.INPUT,
+            ) from None
         if (rest := text[end:].strip()) and not set(rest) <= {"}"}:
             raise self._second_document(self.salvage.tail_at + len(tail) - len(text[end:].lstrip()))
         self.reading.metadata = {k: v for k, v in found.items() if not (k == "traceEvents" or _is_private(k))}

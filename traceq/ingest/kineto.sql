@@ -3,8 +3,8 @@
 -- Facts about the format: libkineto's output_json.cpp and ActivityType.h, torch's profiler_kineto.cpp; `Operator`,
 -- `Runtime`, `Kernel`, `Memcpy`, `Memset` are the categories of 2021 and before.
 
--- A row has a usable time if it has a time at all, its length is not negative, neither is beyond 73 years (of 1970 or of
--- length), and it is not at zero while everything else lies at least a day later (a device that never reported its times).
+-- A row has a usable time if it has a time at all that is within 73 years of zero, its length is neither negative nor over 30
+-- days, and it is not at zero while everything else lies at least a day later (a device that never reported its times).
 CREATE OR REPLACE TABLE stage.zero AS
 SELECT min(ts_ns) FILTER (ts_ns > 0) > 86400000000000 AS is_bad FROM stage.events WHERE ph = 'X';
 
@@ -48,7 +48,7 @@ SELECT
     CASE
         WHEN e.ph = 'M' THEN true
         WHEN e.ts_ns = 0 AND z.is_bad THEN false
-        WHEN e.ph = 'X' AND NOT coalesce(e.dur_ns BETWEEN 0 AND (1::BIGINT << 61), false) THEN false
+        WHEN e.ph = 'X' AND NOT coalesce(e.dur_ns BETWEEN 0 AND 2592000000000000, false) THEN false
         ELSE coalesce(abs(e.ts_ns) <= (1::BIGINT << 61), false)
     END AS is_usable
 FROM stage.events AS e
@@ -92,14 +92,17 @@ FROM stage.events AS e JOIN stage.numbered AS n ON n.event = e.rowid;
 -- out. yyjson reads bare NaN and Infinity; they are no JSON and mean "missing".
 CREATE OR REPLACE MACRO stage.without_nan(j) AS
     CASE
-        WHEN regexp_matches(j, '(?i)[:,\[]\s*[+-]?(nan|inf|infinity)\s*[,}\]]') THEN regexp_replace(
+        WHEN regexp_matches(
+            regexp_replace(j, '"(?:[^"\\]|\\.)*"', '""', 'g'), '(?i)[:,\[]\s*[+-]?(nan|inf|infinity)\s*[,}\]]'
+        ) THEN regexp_replace(
             regexp_replace(j, '(?i)([:,\[])\s*[+-]?(?:nan|inf|infinity)\s*([,}\]])', '\1null\2', 'g'),
             '(?i)([:,\[])\s*[+-]?(?:nan|inf|infinity)\s*([,}\]])', '\1null\2', 'g'
         )
         ELSE j
     END;
 
-CREATE OR REPLACE MACRO stage.others(args, known) AS CASE WHEN args IS NOT NULL THEN nullif(json_merge_patch(args, known)::VARCHAR, '{}') END;
+CREATE OR REPLACE MACRO stage.others(args, known) AS
+    CASE WHEN starts_with(args, '{') THEN nullif(json_merge_patch(args, known)::VARCHAR, '{}') END;
 
 -- `scope`: correlation ids are unique within one. It is empty in a file of one profiler; where ranks were merged into one
 -- file, the label in front of the process id ("[rank 3] 4242").
@@ -138,7 +141,7 @@ WITH gpu AS (
     WHERE stored_in = 'gpu_activities'
 )
 SELECT
-    id AS activity_id, kind, name, regexp_extract(pid, '^\[(.*)\] ', 1) AS scope,
+    id AS activity_id, kind, name, regexp_extract(coalesce(pid, ''), '^\[(.*)\] ', 1) AS scope,
     coalesce(l.device, a.device, TRY_CAST(pid AS BIGINT), 0) AS device,
     a.context AS context, coalesce(a.stream, TRY_CAST(tid AS BIGINT)) AS stream, start_ns, dur_ns,
     a.correlation AS correlation_id, coalesce(a."External id", TRY_CAST(args->>'$."external id"' AS BIGINT)) AS external_id,
@@ -202,7 +205,7 @@ WITH calls AS (
 )
 SELECT
     id AS call_id, name AS recorded_name, CASE WHEN lower(cat) = 'cuda_driver' THEN 'driver' ELSE 'runtime' END AS api,
-    regexp_extract(pid, '^\[(.*)\] ', 1) AS scope, pid, tid, start_ns, dur_ns,
+    regexp_extract(coalesce(pid, ''), '^\[(.*)\] ', 1) AS scope, pid, tid, start_ns, dur_ns,
     a.correlation AS correlation_id, coalesce(a."External id", TRY_CAST(args->>'$."external id"' AS BIGINT)) AS external_id,
     NULL::BIGINT AS result,
     stage.without_nan(rest)::JSON AS details

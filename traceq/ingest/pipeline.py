@@ -43,7 +43,8 @@ class Options:
 class Outcome:
     """What became of a path: `ingested`, `known` (the store had it), `ignored` (no trace, in a folder) or `failed`.
 
-    `notes` are what reading found and the store keeps; `placed` says why the run is not the one that was asked for.
+    Counts are None for what was not read now. `notes` are what reading found and the store keeps; `placed` says why the
+    run is not the one that was asked for.
     """
 
     path: str
@@ -51,13 +52,13 @@ class Outcome:
     run: str | None = None
     rank: int | None = None
     sha256: str = ""
-    size_bytes: int = 0
-    events: int = 0
-    kept: int = 0
-    skipped: int = 0
-    lost: int = 0
-    read_ns: int = 0
-    derive_ns: int = 0
+    size_bytes: int | None = None
+    events: int | None = None
+    kept: int | None = None
+    skipped: int | None = None
+    lost: int | None = None
+    read_ns: int | None = None
+    derive_ns: int | None = None
     notes: list[str] = field(default_factory=list)
     placed: str | None = None
     error: TraceqError | None = None
@@ -96,8 +97,8 @@ def ingest(
 
     Nothing is published unless a file brought something new. `report` gives a progress callback for each file.
     """
-    if options.label is not None and not files.is_text(options.label):
-        raise TraceqError("the label is not UTF-8", status=Status.USAGE)
+    if options.label is not None and not (options.label and files.is_text(options.label)):
+        raise TraceqError("a label is text, in UTF-8, and not empty", status=Status.USAGE)
     store = store.resolve() if store.is_symlink() else store
     found = expand(paths)
     in_folders = set(found) - set(paths)
@@ -120,16 +121,17 @@ def expand(paths: Sequence[str]) -> list[str]:
     """Files for paths, folders (their traces, also in folders inside), globs and `-`. Raises TraceqError (input)."""
     found: list[str] = []
     for path in paths:
-        if path != "-" and Path(path).is_dir():
-            inside = sorted(str(p) for p in Path(path).rglob("*") if p.is_file() and TRACE_NAME.search(p.name))
-            if not inside:
-                raise TraceqError(f"{path}: no .json, .json.gz or .json.zst file in this folder", status=Status.INPUT)
-            found += inside
-        elif path == "-" or Path(path).exists() or not (matches := sorted(glob.glob(path, recursive=True))):
-            found.append(path)
-        else:
-            found += [m for m in matches if Path(m).is_file()]
+        is_pattern = path != "-" and not Path(path).exists()
+        for match in (sorted(glob.glob(path, recursive=True)) if is_pattern else []) or [path]:
+            found += _inside(match) if Path(match).is_dir() else [match]
     return list(dict.fromkeys(found))
+
+
+def _inside(folder: str) -> list[str]:
+    found = sorted(str(p) for p in Path(folder).rglob("*") if p.is_file() and TRACE_NAME.search(p.name))
+    if not found:
+        raise TraceqError(f"{folder}: no .json, .json.gz or .json.zst file in this folder", status=Status.INPUT)
+    return found
 
 
 def default_label(path: str, rank_of: tuple[int, int] | None = None) -> str:
@@ -149,7 +151,7 @@ def _as_text(path: str) -> str:
 
 def _held(store: Path) -> publish.Held:
     if not store.exists():
-        return publish.Held({}, set())
+        return publish.Held({}, set(), set())
     with contextlib.closing(files.open_store(store)) as con:
         return publish.held(con)
 
@@ -157,7 +159,7 @@ def _held(store: Path) -> publish.Held:
 def _one(path: str, scratch: Path, target: Target, options: Options, progress: Progress | None) -> Outcome:
     try:
         if run := _run_with(path, target.held):
-            return Outcome(path, "known", run=run)
+            return _known(path, run, target.held, options)
         try:
             return _read(path, scratch, target.store, options, progress)
         except duckdb.OutOfMemoryException:  # a single value of tens of MB needs more than any number of events
@@ -167,9 +169,22 @@ def _one(path: str, scratch: Path, target: Target, options: Options, progress: P
             return _read(path, scratch, target.store, options, progress, LARGE_MEMORY_LIMIT)
     except TraceqError as error:
         return Outcome(path, "failed", error=error)
-    except duckdb.OutOfMemoryException as error:
+    except (duckdb.OutOfMemoryException, duckdb.IOException, duckdb.TransactionException, OSError) as error:
         what = str(error).splitlines()[0]
-        return Outcome(path, "failed", error=TraceqError(f"{path}: out of memory or disk: {what}", status=Status.INPUT))
+        hint = "is there room beside the store?"
+        return Outcome(path, "failed", error=TraceqError(f"{path}: no room for it: {what}", hint, Status.STORE))
+
+
+def _known(path: str, run: str, held: publish.Held, options: Options) -> Outcome:
+    """The outcome for a file that is in the store; what was asked of it and is not done is said."""
+    if options.strict and run in held.salvaged:
+        raise TraceqError(f"{path}: in the store as run {run!r}, but damaged", "leave --strict out", Status.INPUT)
+    placed = [f"already in the store as the run {run!r}"]
+    if options.label not in (None, run):
+        placed.append(f"which keeps its label ({options.label!r} is not applied)")
+    if options.step_ns:
+        placed.append("whose step time is now the given one")
+    return Outcome(path, "known", run=run, placed=", ".join(placed))
 
 
 def _run_with(path: str, held: publish.Held) -> str | None:
@@ -239,7 +254,7 @@ def _publish(store: Path, folder: Path, outcomes: list[Outcome], options: Option
         for number, outcome in enumerate(outcomes):
             if outcome.result == "ingested":
                 outcome = _add(con, folder / f"{number}.duckdb", outcome)
-            if outcome.result == "known" and outcome.run and options.step_ns:
+            if outcome.run and options.step_ns:
                 publish.set_step(con, outcome.run, options.step_ns)
             published.append(outcome)
     return published
@@ -253,16 +268,18 @@ def _add(con: duckdb.DuckDBPyConnection, scratch: Path, outcome: Outcome) -> Out
     label = publish.add_trace(con, scratch, wanted)
     if label == wanted:
         return outcome
-    which = "a trace" if outcome.rank is None else f"rank {outcome.rank}"
-    note = f"the run {wanted!r} already holds {which} ({_paths(con, wanted)}); this file became the run {label!r}"
+    which, paths = _in_the_way(con, wanted, outcome.rank)
+    note = f"the run {wanted!r} already holds {which} ({paths}); this file became the run {label!r}"
     return replace(outcome, run=label, placed=note)
 
 
-def _paths(con: duckdb.DuckDBPyConnection, label: str) -> str:
+def _in_the_way(con: duckdb.DuckDBPyConnection, label: str, rank: int | None) -> tuple[str, str]:
+    """What the run `label` holds that keeps a trace of `rank` out, and the names of its files."""
     found = con.execute(
-        "SELECT t.path FROM traces AS t JOIN runs AS r USING (run_id) WHERE r.label = ? ORDER BY ALL", [label]
-    )
-    return ", ".join(Path(path).name for (path,) in found.fetchall())
+        "SELECT t.path, t.rank FROM traces AS t JOIN runs AS r USING (run_id) WHERE r.label = ? ORDER BY ALL", [label]
+    ).fetchall()
+    what = "a trace" if rank is None else f"rank {rank}" if rank in {r for _, r in found} else "another job"
+    return what, ", ".join(Path(path).name for path, _ in found)
 
 
 def _trace(
@@ -332,7 +349,7 @@ def _notes(reading: kineto.Reading, counts: Counts) -> list[str]:
 def _damage(reading: kineto.Reading, kept: int) -> str:
     places = ", ".join(f"{at:,}" for at in reading.lost[:5]) + (", …" if len(reading.lost) > 5 else "")
     lost = f"{len(reading.lost):,} unreadable event{'s' if len(reading.lost) != 1 else ''} dropped near byte {places}"
-    what = f"truncated: {reading.cut}; " if reading.cut else ""
+    what = f"{reading.cut}; " if reading.cut else ""
     return f"{what}{kept:,} whole events kept{f', {lost}' if reading.lost else ''}"
 
 

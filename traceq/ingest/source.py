@@ -23,6 +23,9 @@ else:
 READ_BYTES = 1 << 18
 GZIP = b"\x1f\x8b"
 ZSTD = b"\x28\xb5\x2f\xfd"
+SKIPPABLE = b"\x2a\x4d\x18"  # a zstd frame that holds no data begins with 0x50 to 0x5F and these
+TRAILER_BYTES = 8  # checksum and length at the end of a gzip member
+FEED_BYTES = 1 << 16
 NOT_TRACES = (  # signatures at the start of a file, or of a DuckDB file behind the checksum of its first block
     (b"DUCK", "a DuckDB file", "a store is asked, not ingested: traceq runs --store FILE"),
     (b"SQLite format 3\0", "an SQLite database", "this version reads torch.profiler traces only, not nsys exports yet"),
@@ -63,7 +66,7 @@ class Source:
             raise TraceqError(f"{self.name}: the file is empty", "was the recording finished?", Status.INPUT)
         if head.startswith(GZIP):
             self._stream = _Gzip(buffered)
-        elif head.startswith(ZSTD):
+        elif head.startswith(ZSTD) or (head[1:4] == SKIPPABLE and 0x50 <= head[0] <= 0x5F):
             self._stream = zstd.ZstdFile(buffered)
         for magic, what, hint in NOT_TRACES:
             if head.startswith(magic) or (magic == b"DUCK" and head[8:12] == magic):
@@ -87,9 +90,9 @@ class Source:
         try:
             return bytes(self._stream.read1(size))
         except EOFError:
-            self.cut = "the compressed data stops in the middle"
+            self.cut = "truncated: the compressed data stops in the middle"
         except DAMAGED as error:
-            self.cut = f"the compressed data is damaged ({error})"
+            self.cut = f"damaged: the compressed data is wrong from some place on ({error})"
         except OSError as error:
             raise TraceqError(f"{self.name}: {error.strerror or error}", status=Status.INPUT) from error
         return b""
@@ -114,20 +117,25 @@ class _Gzip:
         self._member: Any = None
 
     def read1(self, size: int) -> bytes:
-        """Up to `size` decompressed bytes, empty at the end."""
+        """Up to `size` decompressed bytes, empty at the end.
+
+        The last bytes of what was read are fed alone, so that a wrong checksum there costs none of the data before it.
+        """
         while True:
-            data = self._pending or self._file.read1(READ_BYTES)
+            if len(self._pending) <= TRAILER_BYTES:
+                self._pending += self._file.read1(READ_BYTES)
             if self._member is None:
-                if not data:
+                self._pending = self._pending.lstrip(b"\0")  # members may be padded with zeros
+                if not self._pending:
                     return b""
-                if not (data := data.lstrip(b"\0")):  # members may be padded with zeros
-                    self._pending = b""
-                    continue
                 self._member = isal_zlib.decompressobj(wbits=31)
-            if not data:
+            if not self._pending:
                 raise EOFError
+            data = self._pending[: max(len(self._pending) - TRAILER_BYTES, 0)][:FEED_BYTES] or self._pending
+            later = self._pending[len(data) :]
             found: bytes = self._member.decompress(data, size)
-            self._pending = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
+            rest: bytes = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
+            self._pending = rest + later
             if self._member.eof:
                 self._member = None
             if found:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from typing import IO, Literal
 
@@ -20,6 +21,7 @@ PIPE_WIDTH = 160
 TEXT_WIDTH = 24  # what a text column may be cut to before whole columns are left out
 GAP = 2  # columns between two: one of padding, one of the box
 LONGEST = 400
+COMMON = re.compile(r"^void |\(anonymous namespace\)::|at::native::")
 
 
 def console(out: IO[str], is_wide: bool = False) -> Console:
@@ -36,42 +38,55 @@ def show(result: Result, out: IO[str], is_wide: bool = False) -> list[str]:
     if result.layout == "record":
         _records(result, screen)
         return []
-    cells = [[_cell(v, c) for v, c in zip(row, result.columns, strict=True)] for row in result.rows]
-    needs = [
-        max([cell_len(heading(column.name, column.unit)), *(cell_len(row[place]) for row in cells)])
-        for place, column in enumerate(result.columns)
-    ]
+    is_raw = result.layout == "raw"
+    headings = [c.name if is_raw else heading(c.name, c.unit) for c in result.columns]
+    cells = [[_cell(v, c, is_raw) for v, c in zip(row, result.columns, strict=True)] for row in result.rows]
+    needs = [max(map(_width, [name, *(row[place] for row in cells)])) for place, name in enumerate(headings)]
     widths = _fitting(result.columns, needs, screen.width)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    for column, width in zip(result.columns, widths, strict=False):
+    for name, column, width in zip(headings, result.columns, widths, strict=False):
         justify: Literal["left", "right"] = "right" if _is_number(column) else "left"
-        table.add_column(
-            Text(heading(column.name, column.unit)), justify=justify, width=width, no_wrap=True, style=_style(column)
-        )
+        wraps = result.layout == "wrap" and column is result.columns[len(widths) - 1]
+        table.add_column(Text(name), justify=justify, width=width, no_wrap=not wraps, style=_style(column))
     for row in cells:
-        table.add_row(*(Text(row[place], overflow="ellipsis") for place in range(len(widths))))
+        shown = [_shortened(cell, c, w) for cell, c, w in zip(row, result.columns, widths, strict=False)]
+        overflows = ["fold" if result.layout == "wrap" else "ellipsis"] * len(shown)
+        table.add_row(*(Text(cell, overflow=how) for cell, how in zip(shown, overflows, strict=True)))  # type: ignore[arg-type]
     screen.print(table)
     return [c.name for c in result.columns[len(widths) :]]
 
 
+def _width(text: str) -> int:
+    return max(map(cell_len, text.split("\n")))
+
+
+def _shortened(text: str, column: Column, width: int) -> str:
+    """A kernel's name without what most have in common, where it would be cut."""
+    if column.name != "name" or cell_len(text) <= width:
+        return text
+    return COMMON.sub("", text)
+
+
 def _records(result: Result, screen: Console) -> None:
-    """Each row as a list of names and values, the rows side by side as columns."""
-    table = Table(
-        box=box.SIMPLE,
-        show_header=False,
-        pad_edge=False,
-        show_edge=False,
-        padding=(0, GAP, 0, 0),
-        collapse_padding=True,
-    )
-    table.add_column(style="bold", no_wrap=True)
-    for _ in result.rows:
-        table.add_column(justify="right", overflow="ellipsis")
-    for place, column in enumerate(result.columns):
-        table.add_row(
-            Text(heading(column.name, column.unit)), *(Text(_cell(row[place], column)) for row in result.rows)
-        )
-    screen.print(table)
+    """Each row as a list of names and values, as many rows side by side as fit; values are never cut."""
+    names = [heading(c.name, c.unit) for c in result.columns]
+    rows = [[_cell(v, c) for v, c in zip(row, result.columns, strict=True)] for row in result.rows]
+    widths = [max(map(_width, row)) for row in rows]
+    while rows:
+        count, used = 0, max(map(cell_len, names))
+        while count < len(rows) and (not count or used + GAP + widths[count] <= screen.width):
+            used += GAP + widths[count]
+            count += 1
+        table = Table(box=box.SIMPLE, show_header=False, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+        table.add_column(style="bold", no_wrap=True)
+        for _ in range(count):
+            table.add_column(justify="right", overflow="fold")
+        for place, name in enumerate(names):
+            table.add_row(Text(name), *(Text(row[place]) for row in rows[:count]))
+        screen.print(table)
+        rows, widths = rows[count:], widths[count:]
+        if rows:
+            screen.print()
 
 
 def _fitting(columns: Sequence[Column], needs: Sequence[int], width: int) -> list[int]:
@@ -88,9 +103,14 @@ def _fitting(columns: Sequence[Column], needs: Sequence[int], width: int) -> lis
     return widths
 
 
-def _cell(value: object, column: Column) -> str:
-    text = printable(show_value(value, column.unit))
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+def _cell(value: object, column: Column, is_raw: bool = False) -> str:
+    if is_raw and isinstance(value, float):
+        text = f"{value:,.3f}".rstrip("0").rstrip(".")
+    elif is_raw and isinstance(value, str):
+        text = "\n".join(map(printable, value.split("\n")))
+    else:
+        text = printable(show_value(value, column.unit))
+    return text if len(text) <= LONGEST or is_raw else f"{text[:LONGEST]}…"
 
 
 def _is_number(column: Column) -> bool:

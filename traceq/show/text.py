@@ -6,6 +6,7 @@ import re
 
 UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 HEADING = {"pct": "%", "ns": ""}
+TIMED = {"kernel", "memcpy", "memset", "memop", "gemm", "host", "step", "a", "b"}
 
 
 def printable(text: str) -> str:
@@ -14,7 +15,11 @@ def printable(text: str) -> str:
 
 
 def heading(name: str, unit: str | None) -> str:
-    """A column's name without what its cells say themselves: `gemm_pct_of_kernel` is `gemm % of kernel`."""
+    """A column's name without what its cells say themselves: `gemm_pct_of_kernel` is `gemm % of kernel`.
+
+    A time whose one word could be a count or a label keeps a second: `kernel_ns` is `kernel time`, beside `kernels`.
+    """
     if unit is None:
         return name.replace("_", " ")
-    return " ".join(HEADING.get(word, word) for word in name.split("_") if HEADING.get(word, word))
+    words = [HEADING.get(word, word) for word in name.split("_") if HEADING.get(word, word)]
+    return " ".join([*words, "time"] if unit == "ns" and words[0] in TIMED and len(words) == 1 else words)

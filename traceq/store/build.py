@@ -57,9 +57,8 @@ def derive(con: duckdb.DuckDBPyConnection) -> None:
 
 
 def trace_tables(con: duckdb.DuckDBPyConnection) -> list[str]:
-    """The tables whose rows belong to one trace."""
+    """The tables of the scratch store whose rows belong to one trace; users may have put others into a store."""
     found = con.execute(
-        "SELECT table_name FROM duckdb_tables() "
-        "WHERE database_name = current_database() AND schema_name = 'main' ORDER BY ALL"
+        "SELECT table_name FROM duckdb_tables() WHERE database_name = 'scratch' AND schema_name = 'main' ORDER BY ALL"
     )
     return [name for (name,) in found.fetchall() if name not in STORE_TABLES]

@@ -248,12 +248,12 @@ COMMENT ON TABLE steps IS 'one row an iteration: a range ProfilerStep#N, or one 
 COMMENT ON COLUMN steps.trace_id IS 'trace that the row belongs to (traces.trace_id)';
 COMMENT ON COLUMN steps.step IS 'N of ProfilerStep#N, else the place of the range among those of its process, from 0';
 COMMENT ON COLUMN steps.name IS 'name of the range';
-COMMENT ON COLUMN steps.pid IS 'process of the range, as text; NULL if not recorded';
+COMMENT ON COLUMN steps.pid IS 'process whose launches it takes: that of the range, or the only one with API calls if that has no steps; NULL if not recorded';
 COMMENT ON COLUMN steps.start_ns IS 'start of the range on the host in ns, counted from the first stored event of the trace (traces.origin_ns)';
 COMMENT ON COLUMN steps.dur_ns IS 'length of the range on the host, in ns';
 COMMENT ON COLUMN steps.gpu_start_ns IS 'start of the first GPU activity that it launched, on any device, in ns as start_ns; NULL if it launched none';
 COMMENT ON COLUMN steps.gpu_end_ns IS 'latest end of a GPU activity that it launched, on any device, in ns as start_ns; NULL if it launched none';
-COMMENT ON COLUMN steps.period_ns IS 'gpu_start_ns of the next step less that of this one, in ns; NULL for the last, or if either has no GPU work';
+COMMENT ON COLUMN steps.period_ns IS 'gpu_start_ns of the next step less that of this one, in ns; NULL for the last, before a pause (numbers that do not follow), or if either has no GPU work';
 COMMENT ON COLUMN steps.gpu_busy_ns IS 'union of the GPU activities that it launched in ns, summed over devices; NULL if it launched none';
 COMMENT ON COLUMN steps.kernels IS 'number of kernels that it launched, those of graphs included';
 COMMENT ON COLUMN steps.kernel_ns IS 'sum of the durations of its kernels in ns, which can exceed gpu_busy_ns; NULL if it launched no GPU work';

@@ -33,6 +33,8 @@ def store_path(given: str | os.PathLike[str] | None = None) -> Path:
     path = Path(given or os.environ.get("TRACEQ_STORE") or DEFAULT)
     if "?" in str(path.absolute()) or not is_text(str(path)):
         raise TraceqError(f"{path}: a store's path has no ? and is UTF-8", "name another with --store", Status.STORE)
+    if path.exists() and not path.is_file():
+        raise TraceqError(f"{path}: a store is a file, and this is none", "name another with --store", Status.STORE)
     return path
 
 
@@ -180,8 +182,21 @@ def scratch_store(path: Path, store: Path, memory_limit: str) -> duckdb.DuckDBPy
         con.execute("DELETE FROM rules")
         con.execute("INSERT INTO rules FROM published.rules")
         con.execute("DETACH published")
+        _check_rules(con, store)
     con.execute(f"ATTACH {quoted(path.with_suffix('.stage'))} AS stage (ROW_GROUP_SIZE {STAGE_ROWS})")
     return con
+
+
+def _check_rules(con: duckdb.DuckDBPyConnection, store: Path) -> None:
+    try:
+        con.execute("SELECT count(*) FILTER (regexp_matches('', pattern)) FROM rules").fetchall()
+    except duckdb.Error as error:
+        for priority, pattern in con.execute("SELECT priority, pattern FROM rules ORDER BY priority").fetchall():
+            try:
+                con.execute("SELECT regexp_matches('', ?)", [pattern]).fetchall()
+            except duckdb.Error:
+                what = f"{store}: the rule of priority {priority} is no regular expression: {pattern!r}"
+                raise TraceqError(what, "correct or delete it in the table rules", Status.STORE) from error
 
 
 def quoted(path: Path) -> str:

@@ -21,18 +21,23 @@ UPDATE runs SET gpu = (
 
 @dataclass(frozen=True)
 class Held:
-    """The files that a store holds: the run of each by its sha256, and the sizes that occur."""
+    """The files that a store holds: the run of each by its sha256, the sizes that occur, the damaged runs."""
 
     runs: dict[str, str]
     sizes: set[int]
+    salvaged: set[str]
 
 
 def held(con: duckdb.DuckDBPyConnection) -> Held:
     """The files that the store on `con` holds."""
     found = con.execute(
-        "SELECT t.sha256, r.label, t.size_bytes FROM traces AS t JOIN runs AS r USING (run_id)"
+        "SELECT t.sha256, r.label, t.size_bytes, t.status FROM traces AS t JOIN runs AS r USING (run_id)"
     ).fetchall()
-    return Held({sha256: run for sha256, run, _ in found}, {size for _, _, size in found})
+    return Held(
+        {sha256: run for sha256, run, _, _ in found},
+        {size for _, _, size, _ in found},
+        {run for _, run, _, status in found if status == "salvaged"},
+    )
 
 
 def add_trace(con: duckdb.DuckDBPyConnection, scratch: Path, label: str) -> str:
@@ -77,7 +82,9 @@ def _run_for(con: duckdb.DuckDBPyConnection, wanted: str) -> tuple[int, str]:
         taken = con.execute(
             """
             SELECT count(*) FROM traces AS t, scratch.traces AS s
-            WHERE t.run_id = ? AND (t.rank IS NOT DISTINCT FROM s.rank OR t.rank IS NULL OR s.rank IS NULL)
+            WHERE t.run_id = ? AND (
+                t.rank = s.rank OR t.rank IS NULL OR s.rank IS NULL OR t.world_size IS DISTINCT FROM s.world_size
+            )
             """,
             [found[0]],
         ).fetchone()

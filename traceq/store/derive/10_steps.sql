@@ -1,9 +1,11 @@
 -- The steps of a trace, and the host rows (ops, ranges, calls) with the step in which each starts.
--- Reads stage.ops, stage.ranges, stage.calls, stage.options; fills ops, ranges, stage.callers, stage.step_ranges, stage.call_steps.
+-- Reads stage.ops, stage.ranges, stage.calls, stage.options; fills ops, ranges, stage.callers, stage.step_ranges,
+-- stage.step_times, stage.call_steps.
 
 -- A step is a range called ProfilerStep#N, or what the user names by a glob; its number is N, or the ordinal where numbers
--- are missing or repeat. It takes the launches of its own process; when all API calls come from one process, of that one: a
--- thread that launches may belong to a process without marks. Its `pid` is the process whose launches it takes.
+-- are missing or repeat. It takes the launches of its own process. When all API calls come from one process that has no
+-- steps, it takes those: the thread that launches may belong to a process without marks. Its `pid` is the process whose
+-- launches it takes.
 CREATE OR REPLACE TABLE stage.callers AS SELECT count(DISTINCT pid) = 1 AS is_one, min(pid) AS pid FROM stage.calls;
 
 CREATE OR REPLACE TABLE stage.step_ranges AS
@@ -15,7 +17,8 @@ WITH found AS (
         AND CASE WHEN o.step_range IS NULL THEN r.kind = 'step' ELSE r.kind <> 'window' AND r.name GLOB o.step_range END
 ), owned AS (
     SELECT
-        f.name, f.start_ns, f.dur_ns, CASE WHEN c.is_one THEN c.pid ELSE f.pid END AS pid,
+        f.name, f.start_ns, f.dur_ns,
+        CASE WHEN c.is_one AND c.pid NOT IN (SELECT pid FROM found WHERE pid IS NOT NULL) THEN c.pid ELSE f.pid END AS pid,
         CASE WHEN f.is_numbered THEN TRY_CAST(split_part(f.name, '#', 2) AS BIGINT) END AS number
     FROM found AS f, stage.callers AS c
 ), numbers AS (
@@ -26,21 +29,32 @@ SELECT
         WHEN n.are_good THEN o.number
         ELSE row_number() OVER (PARTITION BY o.pid ORDER BY o.start_ns, o.dur_ns DESC, o.name) - 1
     END AS step,
-    o.name, o.pid, o.start_ns, o.dur_ns
+    o.name, o.pid, o.start_ns, o.dur_ns, o.start_ns + o.dur_ns AS end_ns
 FROM owned AS o, numbers AS n;
+
+-- Steps may overlap (a user's ranges nest): each stretch of time belongs to the innermost, the one that began last.
+CREATE OR REPLACE TABLE stage.step_times AS
+WITH edges AS (
+    SELECT pid, start_ns AS at_ns FROM stage.step_ranges UNION SELECT pid, end_ns FROM stage.step_ranges
+), stretches AS (
+    SELECT pid, at_ns AS start_ns, lead(at_ns) OVER (PARTITION BY pid ORDER BY at_ns) AS end_ns FROM edges
+)
+SELECT t.pid, t.start_ns, t.end_ns, arg_max(s.step, (s.start_ns, -s.end_ns, s.step)) AS step
+FROM stretches AS t JOIN stage.step_ranges AS s ON s.pid = t.pid AND s.start_ns <= t.start_ns AND s.end_ns > t.start_ns
+GROUP BY ALL;
 
 -- The step in which a call or an op starts; narrow rows, since an ASOF join sorts all that it is given.
 CREATE OR REPLACE TABLE stage.call_steps AS
 SELECT c.call_id, s.step
 FROM (SELECT call_id, pid, start_ns FROM stage.calls) AS c
-ASOF JOIN stage.step_ranges AS s ON c.pid = s.pid AND c.start_ns >= s.start_ns
-WHERE c.start_ns < s.start_ns + s.dur_ns;
+ASOF JOIN stage.step_times AS s ON c.pid = s.pid AND c.start_ns >= s.start_ns
+WHERE c.start_ns < s.end_ns;
 
 CREATE OR REPLACE TABLE stage.op_steps AS
 SELECT p.op_id, s.step
 FROM (SELECT op_id, pid, start_ns FROM stage.ops) AS p
-ASOF JOIN stage.step_ranges AS s ON p.pid = s.pid AND p.start_ns >= s.start_ns
-WHERE p.start_ns < s.start_ns + s.dur_ns;
+ASOF JOIN stage.step_times AS s ON p.pid = s.pid AND p.start_ns >= s.start_ns
+WHERE p.start_ns < s.end_ns;
 
 INSERT INTO ops BY NAME SELECT 1 AS trace_id, p.*, s.step FROM stage.ops AS p LEFT JOIN stage.op_steps AS s USING (op_id);
 
