@@ -160,7 +160,7 @@ ERRORS = [
     (["query", "zzz"], 2, "no query is called 'zzz'\nhint: traceq query --list"),
     (["query", "../overview/runs"], 2, "no query is called"),
     (["query", "gemm_shar", "--help"], 2, "did you mean gemm_share"),
-    (["query", "gemm_share", "--run", "on"], 2, "no run is called 'on'; did you mean 'one'\\?\nhint: runs here: one, two"),
+    (["query", "gemm_share", "--run", "on"], 2, "no run is called 'on'; did you mean 'one'\\?\nhint: runs here"),
     (["query", "gemm_share", "--run", "zzz"], 2, "no run is called 'zzz'\nhint: runs here: one, two"),
     (["query", "gemm_share", "-p", "run=zzz"], 2, "no run is called 'zzz'\nhint: runs here: one, two"),
     (["query", "diff_categories", "-p", "a=one", "-p", "b=three"], 2, "no run is called 'three'"),
