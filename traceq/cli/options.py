@@ -13,7 +13,7 @@ import click
 
 from traceq.errors import Status, TraceqError
 from traceq.query import Result
-from traceq.show import formats, narrate, table
+from traceq.show import formats, narrate
 
 TABLE_ROWS = 50
 ENDINGS = {".json": "json", ".jsonl": "jsonl", ".csv": "csv", ".md": "markdown", ".parquet": "parquet"}
@@ -101,6 +101,8 @@ class Output:
         if self.format == "json":
             formats.to_json(result, out, **more)
         elif self.format == "table":
+            from traceq.show import table  # it brings rich, which the other formats do without
+
             return table.show(result, out, self.is_wide)
         else:
             writers = {"jsonl": formats.to_jsonl, "csv": formats.to_csv, "markdown": formats.to_markdown}

@@ -34,8 +34,10 @@ def create(con: duckdb.DuckDBPyConnection) -> None:
 
 def complete(con: duckdb.DuckDBPyConnection) -> None:
     """Make a store of its bare tables: the views, the documentation of every column, and the versions."""
+    con.execute("SET threads = 1; PRAGMA disable_optimizer")  # hundreds of COMMENT ON: planning is all that they cost
     for name in ("views.sql", "comments.sql"):
         con.execute((HERE / name).read_text("utf-8"))
+    con.execute("PRAGMA enable_optimizer; RESET threads")
     versions = {
         "schema_version": str(SCHEMA_VERSION),
         "traceq_version": __version__,
