@@ -149,3 +149,15 @@ def test_enough_traces_are_compared(capfd):
         print(f"\ntraceq was compared with {oracles} on {count} recorded traces", file=sys.stderr)
     print(f"traceq was compared with {oracles} on {count} recorded traces")
     assert count >= AT_LEAST
+
+
+def test_the_namespace_fbgemm_is_no_matrix_product(tmp_path):
+    """Counted by the word alone, a quarter of this public trace would be GEMM; 11.2 % is."""
+    path = RECORDED / "public" / "hta" / "two_ranks" / "sampled_rank-0.json.gz"
+    if not path.exists():
+        pytest.skip("the recorded traces are not here")
+    with Case([path], tmp_path / "s.duckdb") as case:
+        found = queries.run(case.con, queries.load("gemm_share"), {})
+        share = found.rows[0][[c.name for c in found.columns].index("gemm_pct_of_kernel")]
+        by_word = "SELECT 100 * sum(dur_ns) FILTER (contains(lower(name), 'gemm')) / sum(dur_ns) FROM kernels"
+        assert (round(share, 1), round(case.con.execute(by_word).fetchone()[0], 1)) == (11.2, 25.7)

@@ -80,7 +80,8 @@ def command(
     runs = list(dict.fromkeys(o.run for o in outcomes if o.run and o.result != "failed"))
     rows = [_row(o) for o in outcomes]
     result = Result("ingest", {}, COLUMNS, rows, trust=_trust(path, runs))
-    output.write(result, store=str(path), publish_ns=publish_ns)
+    spent = {"read_ns": sum(o.read_ns or 0 for o in outcomes), "derive_ns": sum(o.derive_ns or 0 for o in outcomes)}
+    output.write(result, store=str(path), timings={**spent, "publish_ns": publish_ns})
     _narrate(outcomes, output, runs, store)
     return _status(outcomes)
 
