@@ -37,9 +37,8 @@ sides AS (
 
 good AS (
     SELECT i.side, s.trace_id, s.pid, s.step
-    FROM steps AS s
+    FROM good_steps AS s
     JOIN sides AS i USING (trace_id)
-    WHERE len(s.flags) = 0
 ),
 
 counted AS (

@@ -15,15 +15,9 @@
 -- order: run, rank, kernel_ns DESC
 -- example: traceq query categories --run eager
 
-WITH good AS (
-    SELECT trace_id, pid, step
-    FROM steps
-    WHERE len(flags) = 0
-),
-
-counted AS (
+WITH counted AS (
     SELECT trace_id, count(*) AS steps
-    FROM good
+    FROM good_steps
     GROUP BY trace_id
 ),
 
@@ -36,7 +30,7 @@ kernel AS (
         count(g.step) AS stepped,
         coalesce(sum(a.dur_ns) FILTER (g.step IS NOT NULL), 0) AS stepped_ns
     FROM gpu_activities AS a
-    LEFT JOIN good AS g ON g.trace_id = a.trace_id AND g.pid = a.pid AND g.step = a.step
+    LEFT JOIN good_steps AS g ON g.trace_id = a.trace_id AND g.pid = a.pid AND g.step = a.step
     WHERE a.kind = 'kernel'
     GROUP BY a.trace_id, a.category
 ),

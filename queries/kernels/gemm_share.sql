@@ -17,15 +17,9 @@
 -- order: run, rank, all first, gemm_ns DESC
 -- example: traceq query gemm_share --run eager
 
-WITH good AS (
-    SELECT trace_id, pid, step
-    FROM steps
-    WHERE len(flags) = 0
-),
-
-counted AS (
+WITH counted AS (
     SELECT trace_id, count(*) AS steps
-    FROM good
+    FROM good_steps
     GROUP BY trace_id
 ),
 
@@ -67,7 +61,7 @@ summed AS (
         CASE WHEN grouping(g.origin) = 1 THEN sum(g.new_ns) ELSE sum(g.new_same_ns) END AS gemm_busy_ns,
         coalesce(sum(g.dur_ns) FILTER (s.step IS NOT NULL), 0) AS stepped_ns
     FROM added AS g
-    LEFT JOIN good AS s ON s.trace_id = g.trace_id AND s.pid = g.pid AND s.step = g.step
+    LEFT JOIN good_steps AS s ON s.trace_id = g.trace_id AND s.pid = g.pid AND s.step = g.step
     GROUP BY GROUPING SETS ((g.trace_id), (g.trace_id, g.origin))
 ),
 

@@ -39,6 +39,7 @@ def show(result: Result, out: IO[str], is_wide: bool = False) -> list[str]:
         _records(result, screen)
         return []
     is_raw = result.layout == "raw"
+    overflow: Literal["fold", "ellipsis"] = "fold" if result.layout == "wrap" else "ellipsis"
     headings = [c.name if is_raw else heading(c.name, c.unit) for c in result.columns]
     cells = [[_cell(v, c, is_raw) for v, c in zip(row, result.columns, strict=True)] for row in result.rows]
     needs = [max(map(_width, [name, *(row[place] for row in cells)])) for place, name in enumerate(headings)]
@@ -50,8 +51,7 @@ def show(result: Result, out: IO[str], is_wide: bool = False) -> list[str]:
         table.add_column(Text(name), justify=justify, width=width, no_wrap=not wraps, style=_style(column))
     for row in cells:
         shown = [_shortened(cell, c, w) for cell, c, w in zip(row, result.columns, widths, strict=False)]
-        overflows = ["fold" if result.layout == "wrap" else "ellipsis"] * len(shown)
-        table.add_row(*(Text(cell, overflow=how) for cell, how in zip(shown, overflows, strict=True)))  # type: ignore[arg-type]
+        table.add_row(*(Text(cell, overflow=overflow) for cell in shown))
     screen.print(table)
     return [c.name for c in result.columns[len(widths) :]]
 

@@ -363,6 +363,13 @@ COMMENT ON COLUMN labels.run IS 'label of the run (runs.label)';
 COMMENT ON COLUMN labels.rank IS 'rank recorded in the file; NULL if the file does not say';
 COMMENT ON COLUMN labels.invisible_replays IS 'graph launches that no GPU activity answers: replays not recorded; if above 0, the trace has no rows in gpu_busy and gaps';
 
+-- good_steps ----------------------------------------------------------------------------------------------------------
+
+COMMENT ON VIEW good_steps IS 'the steps that count in figures per step: those without flags';
+COMMENT ON COLUMN good_steps.trace_id IS 'trace that the step belongs to (traces.trace_id)';
+COMMENT ON COLUMN good_steps.pid IS 'process whose launches the step takes, as text (steps.pid)';
+COMMENT ON COLUMN good_steps.step IS 'number of the step (steps.step)';
+
 -- kernels -------------------------------------------------------------------------------------------------------------
 
 COMMENT ON VIEW kernels IS 'gpu_activities of kind kernel, with run and rank';

@@ -4,6 +4,8 @@ CREATE VIEW labels AS
 SELECT t.trace_id, r.run_id, r.label AS run, t.rank, t.invisible_replays
 FROM traces AS t JOIN runs AS r USING (run_id);
 
+CREATE VIEW good_steps AS SELECT trace_id, pid, step FROM steps WHERE len(flags) = 0;
+
 CREATE VIEW kernels AS
 SELECT l.run, l.rank, a.* FROM gpu_activities AS a JOIN labels AS l USING (trace_id) WHERE a.kind = 'kernel';
 

@@ -15,8 +15,10 @@ SELECT
         WHEN regexp_matches(name, '^(cuda|cu|hip)StreamWait') THEN 'wait'
         WHEN regexp_matches(name, '^(cuda|cu|hip)Memcpy') THEN 'memcpy'
         WHEN regexp_matches(name, '^(cuda|cu|hip)Memset') THEN 'memset'
-        WHEN regexp_matches(name, '^(cuda|cu|hip)(Ext)?(Malloc|Free|Mem(Alloc|Free|Create|Release|Map|Unmap|AddressReserve|AddressFree|SetAccess|HostAlloc|Pool)|Host(Alloc|Malloc|Free|Register|Unregister))')
-            THEN 'alloc'
+        WHEN regexp_matches(name, '^(cuda|cu|hip)(Ext)?(Malloc|Free|Host(Alloc|Malloc|Free|Register|Unregister))') THEN 'alloc'
+        WHEN regexp_matches(
+            name, '^(cuda|cu|hip)Mem(Alloc|Free|Create|Release|Map|Unmap|AddressReserve|AddressFree|SetAccess|HostAlloc|Pool)'
+        ) THEN 'alloc'
         WHEN regexp_matches(name, '^(cuda|cu|hip)(Module|Library)(Load|Get)|^(cuda|cu|hip)Kernel(Load|GetFunction)|FatBinary') THEN 'load'
         ELSE 'other'
     END AS role

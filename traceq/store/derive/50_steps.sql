@@ -1,4 +1,5 @@
--- The steps with what the GPU did for each; a period needs the step that follows on, not one after a pause. Reads stage.step_ranges, stage.blind, gpu_activities, api_calls, ops, ranges; fills steps.
+-- The steps with what the GPU did for each; a period needs the step that follows on, not one after a pause.
+-- Reads stage.step_ranges, stage.blind, gpu_activities, api_calls, ops, ranges; fills steps.
 
 INSERT INTO steps BY NAME
 WITH mine AS (
@@ -26,13 +27,17 @@ WITH mine AS (
     SELECT DISTINCT pid, start_ns FROM ops WHERE name LIKE '%(dynamo_timed)%'
     UNION SELECT DISTINCT pid, start_ns FROM ranges WHERE name LIKE '%(dynamo_timed)%'
 ), compiled AS (
-    SELECT DISTINCT s.pid, s.step FROM compiling AS c ASOF JOIN stage.step_times AS s ON c.pid = s.pid AND c.start_ns >= s.start_ns
+    SELECT DISTINCT s.pid, s.step
+    FROM compiling AS c ASOF JOIN stage.step_times AS s ON c.pid = s.pid AND c.start_ns >= s.start_ns
     WHERE c.start_ns < s.end_ns
 )
 SELECT
     1 AS trace_id, s.step, s.name, s.pid, s.start_ns, s.dur_ns, g.gpu_start_ns, g.gpu_end_ns,
-    CASE WHEN lead(s.step) OVER followers = s.step + 1 THEN lead(g.gpu_start_ns) OVER followers - g.gpu_start_ns END AS period_ns,
-    CASE WHEN b.invisible_replays = 0 THEN g.gpu_busy_ns END AS gpu_busy_ns, coalesce(g.kernels, 0) AS kernels, g.kernel_ns, g.memop_ns, coalesce(h.launches, 0) AS launches,
+    CASE
+        WHEN lead(s.step) OVER followers = s.step + 1 THEN lead(g.gpu_start_ns) OVER followers - g.gpu_start_ns
+    END AS period_ns,
+    CASE WHEN b.invisible_replays = 0 THEN g.gpu_busy_ns END AS gpu_busy_ns,
+    coalesce(g.kernels, 0) AS kernels, g.kernel_ns, g.memop_ns, coalesce(h.launches, 0) AS launches,
     list_filter([
         CASE WHEN g.step IS NULL THEN 'no_gpu' END,
         CASE WHEN c.step IS NOT NULL THEN 'compiles' END,
