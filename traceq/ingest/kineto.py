@@ -68,7 +68,6 @@ class Reading:
     repaired: int = 0
     cut: str | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
 
 
 def read(con: duckdb.DuckDBPyConnection, source: Source, piece_bytes: int = PIECE_BYTES) -> Reading:

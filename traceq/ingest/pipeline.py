@@ -334,7 +334,7 @@ def _count(con: duckdb.DuckDBPyConnection) -> int:
 
 
 def _notes(reading: kineto.Reading, counts: Counts) -> list[str]:
-    notes = list(reading.notes)
+    notes = []
     if reading.cut or reading.lost:
         notes.append(_damage(reading, counts.events - len(reading.lost)))
     if reading.repaired:
