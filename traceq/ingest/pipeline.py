@@ -9,6 +9,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -16,11 +17,11 @@ from typing import Any, TypeGuard
 import duckdb
 
 from traceq.errors import Status, TraceqError
-from traceq.ingest import kineto
+from traceq.ingest import kineto, nest
 from traceq.ingest.cut import NotATraceError
 from traceq.ingest.source import Progress, Source, digest
 from traceq.store import files, publish
-from traceq.store.build import derive
+from traceq.store.build import Part, derive
 
 TRACE_NAME = re.compile(r"\.json(\.gz|\.zst|\.zstd)?$", re.I)
 SUFFIXES = re.compile(r"(\.pt)?(\.trace)?(\.json)?(\.gz|\.zst|\.zstd)?$", re.I)
@@ -208,11 +209,16 @@ def _read(
             )
         kineto.sort(con, reading, options.step_range)
         read = time.monotonic_ns()
-        derive(con)
+        clipped = nest.nest_ranges(con)
+        with ThreadPoolExecutor(1) as beside:  # Python nests while DuckDB links and finds the gaps
+            nested = beside.submit(nest.nest_rest, con.cursor())
+            derive(con, Part.LINKS)
+            clipped += nested.result()
+        derive(con, Part.MEANING)
         _check_steps(con, source.name, options.step_range)
         counts = _counts(con)
         notes = _notes(reading, counts)
-        publish.write_trace(con, _trace(con, source, reading, notes), options.step_ns)
+        publish.write_trace(con, _trace(con, source, reading, notes) | {"clipped_rows": clipped}, options.step_ns)
         con.execute("CHECKPOINT")
         rank_of, sha256 = _rank_of(reading), source.sha256()
     return Outcome(

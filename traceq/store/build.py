@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from pathlib import Path
 
 import duckdb
@@ -21,7 +22,7 @@ CONFIG: dict[str, str | bool | int | float | list[str]] = {
 READ_RULES = """
 INSERT INTO rules SELECT * FROM read_csv(?, header = true, quote = '"', escape = '"', delim = ',', columns = {
     'priority': 'BIGINT', 'pattern': 'VARCHAR', 'category': 'VARCHAR', 'origin': 'VARCHAR', 'decisive': 'BOOLEAN',
-    'note': 'VARCHAR'
+    'applies_to': 'VARCHAR', 'note': 'VARCHAR'
 }) ORDER BY priority
 """
 
@@ -52,9 +53,16 @@ def create_tables(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(READ_RULES, [str(HERE / "rules.csv")])
 
 
-def derive(con: duckdb.DuckDBPyConnection) -> None:
+class Part(Enum):
+    """The first digit of the SQL files: those that need no nesting of the host's rows, and those that do."""
+
+    LINKS = "1234"
+    MEANING = "56789"
+
+
+def derive(con: duckdb.DuckDBPyConnection, part: Part) -> None:
     """Fill the derived tables of the one trace in `con` from the tables of its `stage` database."""
-    for path in sorted((HERE / "derive").glob("*.sql")):
+    for path in sorted((HERE / "derive").glob(f"[{part.value}]*.sql")):
         con.execute(path.read_text("utf-8"))
 
 
