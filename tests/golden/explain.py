@@ -17,7 +17,7 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
-import make
+import definitions
 
 Lane = tuple[Any, Any]
 Span = tuple[int, int]
@@ -216,11 +216,11 @@ def groups(rows: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, list[Any
 
 def load(path: Path) -> Trace:
     """The rows of a file, in the order of ids, not linked yet."""
-    found, _ = make.read(path)
+    found, _ = definitions.read(path)
     raw = found["traceEvents"]
-    times = [t for r in raw if r["ph"] == "X" and (t := make.ns(r["ts"])) is not None and t > 0]
-    is_epoch = bool(times) and min(times) > make.DAY_NS
-    rows = [(n, make.event(r, is_epoch), r.get("tid")) for n, r in enumerate(raw)]
+    times = [t for r in raw if r["ph"] == "X" and (t := definitions.ns(r["ts"])) is not None and t > 0]
+    is_epoch = bool(times) and min(times) > definitions.DAY_NS
+    rows = [(n, definitions.event(r, is_epoch), r.get("tid")) for n, r in enumerate(raw)]
     stored = [(n, e, tid) for n, e, tid in rows if e.is_usable and e.stored_in]
     origin = min((e.start for _, e, _ in stored if e.ph != "M"), default=0)
     trace = Trace()
@@ -231,7 +231,7 @@ def load(path: Path) -> Trace:
     return trace
 
 
-def keep(trace: Trace, n: int, e: make.Event, tid: Any, origin: int) -> None:
+def keep(trace: Trace, n: int, e: definitions.Event, tid: Any, origin: int) -> None:
     """Put an event where it belongs."""
     if e.stored_in == "threads":
         trace.threads[e.pid, tid] = e.args.get("name") or ""
@@ -243,12 +243,12 @@ def keep(trace: Trace, n: int, e: make.Event, tid: Any, origin: int) -> None:
         keep_row(trace, e, (n, e.name, e.pid, tid, e.start - origin, e.dur, e.args))
 
 
-def keep_row(trace: Trace, e: make.Event, values: tuple[Any, ...]) -> None:
+def keep_row(trace: Trace, e: definitions.Event, values: tuple[Any, ...]) -> None:
     """Put an event with a length where it belongs; the range that is the whole recording belongs nowhere."""
     if e.stored_in == "ops":
         trace.ops.append(Nested(*values, kind="op"))
     elif e.stored_in == "ranges" and e.category.lower() != "trace":
-        kind = "step" if make.STEP.fullmatch(e.name) else "record_function"
+        kind = "step" if definitions.STEP.fullmatch(e.name) else "record_function"
         trace.ranges.append(Nested(*values, kind=kind))
     elif e.stored_in == "python_calls":
         trace.frames.append(Nested(*values, kind="frame"))
@@ -539,7 +539,7 @@ OPS = {
     r"|cumprod|logsumexp|_foreach_norm|_local_scalar_dense|equal|_amp_\w+",
     "elementwise": r"add_?|sub_?|rsub|mul_?|div_?|neg|pow|exp|log|sqrt|rsqrt|abs|tanh|sigmoid|relu|silu|gelu|erf"
     r"|clamp\w*|(gelu|silu|tanh|sigmoid|threshold)_backward|addcmul_?|addcdiv_?|lerp_?|fill_|zero_|eq|ne|lt|le|gt|ge|tril"
-    r"|triu|arange|where|masked_fill_?|bitwise_\w+|logical_\w+|sin|cos|maximum|minimum|_foreach_\w+|_fused_(adamw?|sgd)_",
+    r"|triu|arange|where|masked_fill_?|bitwise_\w+|logical_\w+|sin|cos|maximum|minimum|_foreach_(?!copy_)\w+|_fused_(adamw?|sgd)_",
     "sort": "sort|topk|argsort|msort",
     "copy": r"copy_|_to_copy|clone|cat|_cat|stack|contiguous|constant_pad_nd|repeat|_foreach_copy_|roll|flip",
     "loss": r"\w*(nll_loss|cross_entropy|mse_loss|l1_loss|kl_div|huber_loss)\w*",

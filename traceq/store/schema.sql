@@ -30,7 +30,7 @@ CREATE TABLE event_counts (
 
 CREATE TABLE devices (
     trace_id BIGINT NOT NULL, device BIGINT NOT NULL, name VARCHAR, uuid VARCHAR, sm_count BIGINT, memory_bytes BIGINT,
-    compute_capability VARCHAR
+    compute_capability VARCHAR, peak_bytes_per_s BIGINT, peak_flops JSON
 );
 
 CREATE TABLE device_ordinals (trace_id BIGINT NOT NULL, pid VARCHAR, ordinal BIGINT NOT NULL, device BIGINT NOT NULL);

@@ -18,6 +18,7 @@ SET VARIABLE op_rules = 'SELECT name, ' || stage.first_rule('op') || ' AS priori
 CREATE OR REPLACE TABLE stage.kernel_names AS
 SELECT
     n.name, coalesce(r.category, 'other') AS category, coalesce(r.origin, 'unknown') AS origin, coalesce(r.decisive, false) AS is_decisive,
+    coalesce(r.priority >= 9000, true) AS is_anyones,
     coalesce(
         nullif(regexp_extract(replace(n.name, '(anonymous namespace)::', ''), '^(?:void |std::enable_if<[^>]*>::type )?(?:[^<(]*::)?([^<(:]+)', 1), ''),
         n.name
@@ -29,7 +30,8 @@ CREATE OR REPLACE TABLE stage.op_names AS
 SELECT n.name, r.category FROM query(getvariable('op_rules')) AS n JOIN rules AS r ON r.priority = n.priority;
 
 -- A decisive name wins, then the operator (not the one around a graph launch), then the weaker names. Triton's own launcher
--- calls the driver; a plain name launched so, outside of ATen, is a kernel that the user wrote in Triton.
+-- calls the driver; a plain name launched so, outside of ATen, that no rule ascribes to a library is a Triton kernel of the
+-- user's (the rules from 9000 on know words, not libraries).
 CREATE OR REPLACE TABLE stage.classified AS
 SELECT
     t.trace_id, t.activity_id, n.short_name, n.category AS category_by_name,
@@ -40,7 +42,7 @@ SELECT
         ELSE 'name'
     END AS category_source,
     CASE
-        WHEN n.origin IN ('custom', 'unknown') AND n.is_plain AND (
+        WHEN n.origin IN ('custom', 'unknown') AND n.is_anyones AND n.is_plain AND (
             o.details->>'$.kernel_backend' = 'triton' OR o.kernel_file IS NOT NULL
             OR (starts_with(t.launch_name, 'cuLaunchKernel') AND coalesce(o.name NOT LIKE 'aten::%', true))
         ) THEN 'triton'
