@@ -77,7 +77,10 @@ GRAPH_LAUNCH = "cudaGraphLaunch"
 
 @dataclass
 class Event:
-    """One row of a trace: `stored_in` is its table, or None with the reason why not; ns as recorded."""
+    """One row of a trace: `stored_in` is its table, or None with the reason why not; ns as recorded.
+
+    `place` is its number in the file, from 0.
+    """
 
     ph: str
     category: str | None
@@ -89,6 +92,7 @@ class Event:
     stored_in: str | None
     reason: str | None
     is_usable: bool = True
+    place: int = 0
 
     @property
     def end(self) -> int:
@@ -107,6 +111,7 @@ class Activity:
     bytes: int
     order: tuple[int, int, int]
     launch: Event | None
+    place: int
     step: Step | None = None
     category: str | None = None
     origin: str | None = None
@@ -147,7 +152,7 @@ class Gap:
 
 @dataclass
 class Trace:
-    """A file: what it says of itself, its events, and what follows from them."""
+    """A file: what it says of itself, its events, and what follows from them; `explained` is what explain.py found."""
 
     run: str
     step_ns: int | None
@@ -159,6 +164,7 @@ class Trace:
     work: list[Activity] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     invisible: int = 0
+    explained: Any = None
 
     @property
     def rank(self) -> int | None:
@@ -247,6 +253,8 @@ def load(run: Row, path: Path) -> Trace:
     times = [t for r in rows if r["ph"] == "X" and (t := ns(r["ts"])) is not None and t > 0]
     is_epoch = bool(times) and min(times) > DAY_NS
     events = [event(r, is_epoch) for r in rows]
+    for place, e in enumerate(events):
+        e.place = place
     trace = Trace(run["label"], run.get("step_ns"), path.stat().st_size, found, events, unreadable)
     derive(trace)
     return trace
@@ -284,7 +292,7 @@ def activity(e: Event, calls: dict[int, list[Event]]) -> Activity:
     kind = "kernel" if "kernel" in e.category.lower() else e.category.lower().removeprefix("gpu_")
     found = Activity(
         kind, e.name, e.args["device"], e.start, e.end, e.args.get("bytes") or 0,
-        (e.start, e.end, correlation), same[0] if len(same) == 1 else None,
+        (e.start, e.end, correlation), same[0] if len(same) == 1 else None, e.place,
     )  # fmt: skip
     if kind == "kernel":
         found.category, found.origin = classify(e.name)
@@ -596,8 +604,8 @@ def top_kernels(traces: list[Trace], top: int | None = 20) -> list[Row]:
             {
                 "run": run,
                 "name": name,
-                "category": same[0].category,
-                "origin": same[0].origin,
+                "category": category,
+                "origin": origin,
                 "kernels": len(same),
                 "total_ns": time(same),
                 "pct_of_kernel": None if blind else percent(time(same), time(kernels)),
@@ -606,9 +614,9 @@ def top_kernels(traces: list[Trace], top: int | None = 20) -> list[Row]:
                 "min_ns": min(a.dur for a in same),
                 "max_ns": max(a.dur for a in same),
             }
-            for name, same in keyed(kernels, lambda a: a.name).items()
+            for (name, category, origin), same in keyed(kernels, lambda a: (a.name, a.category, a.origin)).items()
         ]
-        rows += in_order(named, "-total_ns", "name")[:top]
+        rows += in_order(named, "-total_ns", "name", "category", "origin")[:top]
     return rows
 
 

@@ -507,6 +507,8 @@ NAMES = [
     ("^triton_(poi|tem|mm|spl)_", "fused_pointwise", DECISIVE),
     ("RadixSort|bitonicSort|MergeSort|sort_kernel|gatherTopK", "sort", DECISIVE),
     ("nchwToNhwc|nhwcToNchw|copy_kernel|CatArrayBatchedCopy|direct_copy", "copy", DECISIVE),
+    ("UniqueByKey", "indexing", DECISIVE),
+    ("DeviceScan|DeviceReduce|::scan::", "reduction", DECISIVE),
     ("distribution_elementwise|fused_dropout|philox", "rng", WEAK),
     ("(index|gather|scatter)[a-z_]*_elementwise_kernel", "indexing", WEAK),
     ("at::native::reduce_kernel|multi_tensor_apply.*LpNorm", "reduction", DECISIVE),
@@ -517,11 +519,10 @@ NAMES = [
     ("[sS]oft[mM]ax", "softmax", WEAK),
     ("nll_loss", "loss", WEAK),
     ("embedding|partials?_(per_)?segment|compute_grad_weight|sum_and_scatter|EmbeddingBag", "embedding", WEAK),
-    ("gather_kernel|indexSelect|UniqueByKey|index_put|indexing_backward|scatter", "indexing", WEAK),
+    ("gather_kernel|indexSelect|index_put|indexing_backward|scatter", "indexing", WEAK),
     ("pool", "pool", WEAK),
     ("lstm|gru_cell|rnn", "rnn", WEAK),
     ("fft", "fft", WEAK),
-    ("DeviceScan|DeviceReduce|::scan::", "reduction", WEAK),
 ]
 
 OPS = {

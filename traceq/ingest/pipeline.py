@@ -21,7 +21,7 @@ from traceq.ingest import kineto, nest
 from traceq.ingest.cut import NotATraceError
 from traceq.ingest.source import Progress, Source, digest
 from traceq.store import files, publish
-from traceq.store.build import Part, derive
+from traceq.store.build import derive_links, derive_rest
 
 TRACE_NAME = re.compile(r"\.json(\.gz|\.zst|\.zstd)?$", re.I)
 SUFFIXES = re.compile(r"(\.pt)?(\.trace)?(\.json)?(\.gz|\.zst|\.zstd)?$", re.I)
@@ -212,9 +212,9 @@ def _read(
         clipped = nest.nest_ranges(con)
         with ThreadPoolExecutor(1) as beside:  # Python nests while DuckDB links and finds the gaps
             nested = beside.submit(nest.nest_rest, con.cursor())
-            derive(con, Part.LINKS)
+            derive_links(con)
             clipped += nested.result()
-        derive(con, Part.MEANING)
+        derive_rest(con)
         _check_steps(con, source.name, options.step_range)
         counts = _counts(con)
         notes = _notes(reading, counts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import duckdb
@@ -53,17 +53,25 @@ def create_tables(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(READ_RULES, [str(HERE / "rules.csv")])
 
 
-class Part(Enum):
-    """The first digit of the SQL files: those that need no nesting of the host's rows, and those that do."""
-
-    LINKS = "1234"
-    MEANING = "56789"
+def derive_links(con: duckdb.DuckDBPyConnection) -> None:
+    """What needs no nesting of the host's rows: steps, launches, busy intervals, gaps and why the host was late."""
+    _run(con, range(10, 50))
 
 
-def derive(con: duckdb.DuckDBPyConnection, part: Part) -> None:
-    """Fill the derived tables of the one trace in `con` from the tables of its `stage` database."""
-    for path in sorted((HERE / "derive").glob(f"[{part.value}]*.sql")):
-        con.execute(path.read_text("utf-8"))
+def derive_rest(con: duckdb.DuckDBPyConnection) -> None:
+    """Everything else; the tables of the one trace in `con` are complete then."""
+    _run(con, range(50, 55))
+    with ThreadPoolExecutor(1) as beside:
+        host = beside.submit(_run, con.cursor(), range(55, 60))
+        _run(con, range(60, 80))
+        host.result()
+    _run(con, range(80, 100))
+
+
+def _run(con: duckdb.DuckDBPyConnection, numbers: range) -> None:
+    for path in sorted((HERE / "derive").glob("*.sql")):
+        if int(path.name[:2]) in numbers:
+            con.execute(path.read_text("utf-8"))
 
 
 def trace_tables(con: duckdb.DuckDBPyConnection) -> list[str]:

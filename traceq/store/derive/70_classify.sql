@@ -1,4 +1,4 @@
--- What each kernel computes and who made it. Reads stage.to_classify, ops, rules; fills stage.classified.
+-- What each kernel computes and who made it. Reads stage.to_classify, rules; fills stage.classified.
 -- `traceq reclassify` runs this file too, over the kernels of a whole store.
 
 -- Rules become one CASE with constant patterns: a pattern taken from a column would be compiled for every name. The rule with
@@ -12,7 +12,7 @@ CREATE OR REPLACE MACRO stage.first_rule(whose) AS (
 );
 
 SET VARIABLE kernel_rules = 'SELECT name, ' || stage.first_rule('kernel') || ' AS priority FROM (SELECT DISTINCT name FROM stage.to_classify)';
-SET VARIABLE op_rules = 'SELECT name, ' || stage.first_rule('op') || ' AS priority FROM (SELECT DISTINCT name FROM ops)';
+SET VARIABLE op_rules = 'SELECT name, ' || stage.first_rule('op') || ' AS priority FROM (SELECT DISTINCT op_name AS name FROM stage.to_classify)';
 
 -- The short name is the name without return type, namespaces, template and call arguments (what nsys calls so).
 CREATE OR REPLACE TABLE stage.kernel_names AS
@@ -43,12 +43,11 @@ SELECT
     END AS category_source,
     CASE
         WHEN n.origin IN ('custom', 'unknown') AND n.is_anyones AND n.is_plain AND (
-            o.details->>'$.kernel_backend' = 'triton' OR o.kernel_file IS NOT NULL
-            OR (starts_with(t.launch_name, 'cuLaunchKernel') AND coalesce(o.name NOT LIKE 'aten::%', true))
+            t.op_details->>'$.kernel_backend' = 'triton' OR t.kernel_file IS NOT NULL
+            OR (starts_with(t.launch_name, 'cuLaunchKernel') AND coalesce(t.op_name NOT LIKE 'aten::%', true))
         ) THEN 'triton'
         ELSE n.origin
     END AS origin
 FROM stage.to_classify AS t
 JOIN stage.kernel_names AS n ON n.name IS NOT DISTINCT FROM t.name
-LEFT JOIN ops AS o ON o.trace_id = t.trace_id AND o.op_id = t.op_id
-LEFT JOIN stage.op_names AS p ON p.name = o.name AND t.launch_role IS DISTINCT FROM 'graph_launch';
+LEFT JOIN stage.op_names AS p ON p.name = t.op_name AND t.launch_role IS DISTINCT FROM 'graph_launch';

@@ -1,6 +1,6 @@
--- Operators, ranges and Python frames with what they are inside of, their phase, module and forward operator.
--- Reads stage.ops, stage.op_places, stage.nested_*, stage.inside_*, stage.module_frames, stage.roles, stage.call_places; fills
--- ops, ranges, python_calls, memory_events, api_calls.
+-- The phase, module and forward operator of each operator. Reads stage.ops, stage.op_places, stage.nested_ops,
+-- stage.nested_modules, stage.inside_modules, stage.module_frames; fills stage.backward_threads, stage.op_phases, stage.forwards,
+-- stage.op_modules.
 
 -- A thread that mostly runs nodes of the autograd engine does nothing but backward work.
 CREATE OR REPLACE TABLE stage.backward_threads AS
@@ -69,40 +69,3 @@ CREATE OR REPLACE TABLE stage.op_modules AS
 SELECT i.id AS op_id, p.path AS module FROM stage.inside_modules AS i JOIN stage.module_paths AS p ON p.frame_id = i.holder_id
 UNION ALL
 SELECT op_id, module FROM stage.ops WHERE module IS NOT NULL AND NOT EXISTS (FROM stage.module_frames);
-
-INSERT INTO ops BY NAME
-SELECT
-    1 AS trace_id, o.* EXCLUDE (module), p.step, n.self_ns, nullif(n.parent_id, -1) AS parent_id, n.depth, h.phase,
-    h.phase = 'backward' AS is_backward, f.forward_op_id, coalesce(m.module, fm.module) AS module
-FROM stage.ops AS o
-JOIN stage.op_places AS p USING (op_id)
-JOIN stage.nested_ops AS n ON n.id = o.op_id
-JOIN stage.op_phases AS h USING (op_id)
-LEFT JOIN stage.forwards AS f ON f.root_id = h.root_id
-LEFT JOIN stage.op_modules AS m ON m.op_id = o.op_id
-LEFT JOIN stage.op_modules AS fm ON fm.op_id = f.forward_op_id;
-
-INSERT INTO ranges BY NAME
-SELECT 1 AS trace_id, r.*, nullif(coalesce(n.parent_id, i.holder_id), -1) AS parent_id, n.depth
-FROM stage.ranges AS r
-LEFT JOIN stage.nested_ranges AS n ON n.id = r.range_id
-LEFT JOIN stage.inside_ranges AS i ON i.id = r.range_id
-ORDER BY range_id;
-
-INSERT INTO python_calls BY NAME
-SELECT 1 AS trace_id, c.*, n.self_ns, nullif(n.parent_id, -1) AS parent_id, n.depth
-FROM stage.python_calls AS c JOIN stage.nested_python_calls AS n ON n.id = c.call_id;
-
-INSERT INTO memory_events BY NAME
-SELECT 1 AS trace_id, e.* EXCLUDE (event_id, start_ns), e.start_ns AS at_ns, i.holder_id AS op_id
-FROM stage.memory_events AS e LEFT JOIN stage.inside_ops AS i ON i.kind = 2 AND i.id = e.event_id
-ORDER BY ALL;
-
-INSERT INTO api_calls BY NAME
-SELECT
-    1 AS trace_id, c.* EXCLUDE (scope), r.name, r.role, p.step, p.range_id, o.holder_id AS op_id, y.holder_id AS python_call_id
-FROM stage.calls AS c
-JOIN stage.roles AS r ON r.recorded_name IS NOT DISTINCT FROM c.recorded_name
-JOIN stage.call_places AS p USING (call_id)
-LEFT JOIN stage.inside_ops AS o ON o.kind = 1 AND o.id = c.call_id
-LEFT JOIN stage.inside_python_calls AS y ON y.id = c.call_id;
