@@ -14,6 +14,7 @@ import click
 from traceq.errors import Status, TraceqError
 from traceq.query import Result
 from traceq.show import formats, narrate
+from traceq.store import rules
 
 TABLE_ROWS = 50
 ENDINGS = {".json": "json", ".jsonl": "jsonl", ".csv": "csv", ".md": "markdown", ".parquet": "parquet"}
@@ -24,6 +25,14 @@ def store_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """`--store FILE`."""
     text = "The store; else $TRACEQ_STORE, else ./traceq.duckdb."
     return click.option("--store", "store", metavar="FILE", type=click.Path(path_type=Path), help=text)(function)
+
+
+def rules_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`--rules FILE`; else the file in the configuration folder, if there is one."""
+    text = "Kernel rules of yours, TOML or CSV; else rules.toml or rules.csv in the configuration folder."
+    return click.option(
+        "--rules", "rules_file", metavar="FILE", type=click.Path(path_type=Path), default=rules.user_file, help=text
+    )(function)
 
 
 def output_options(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -23,8 +23,6 @@ INTERVAL = 0
 Row = tuple[int, int, int, int, int, int]
 Held = tuple[list[list[int]], list[tuple[int, int, int, int]]]
 
-# What lies on a host thread. Points (kind > 0) have no length: they only ask what they are in. Of what starts together the
-# longer is outside; a point is inside all that starts with it.
 THREADS = """
 CREATE OR REPLACE TABLE stage.threads AS
 SELECT row_number() OVER (ORDER BY pid, tid) AS lane, pid, tid
@@ -33,6 +31,8 @@ FROM (
     UNION SELECT pid, tid FROM stage.calls UNION SELECT pid, tid FROM stage.python_calls
 )
 """
+# Points (kind > 0) have no length: they only ask what they are in. Of what starts together the longer is outside; a
+# point is inside all that starts with it.
 FEED = """
 SELECT f.kind, f.id, t.lane, f.start_ns, f.end_ns, f.marks
 FROM ({}) AS f JOIN stage.threads AS t ON t.pid IS NOT DISTINCT FROM f.pid AND t.tid IS NOT DISTINCT FROM f.tid
@@ -41,7 +41,7 @@ ORDER BY t.lane, f.start_ns, f.kind, f.end_ns DESC, f.id
 CALLS = """
 UNION ALL SELECT 1, call_id, pid, tid, start_ns, start_ns, 0 FROM stage.calls
 """
-# The marks are inherited by all that is inside: 1 backward, 2 optimizer, 4 data loading; 8 is a backward node of its own.
+# The marks are inherited by all inside: 1 backward, 2 optimizer, 4 data loading; 8 is a backward node of its own.
 PHASE_MARKS = """
 CASE WHEN starts_with(name, 'Optimizer.') AND regexp_matches(name, '^Optimizer\\.(step|zero_grad)#') THEN 2 ELSE 0 END
     + CASE WHEN starts_with(name, 'enumerate(DataLoader)#') THEN 4 ELSE 0 END
@@ -83,8 +83,8 @@ WHERE
     kind IN ('record_function', 'push_pop') AND NOT EXISTS (FROM modules)
     AND NOT EXISTS (SELECT 1 FROM stage.ops WHERE module IS NOT NULL)
     AND NOT regexp_matches(
-        name, '^Optimizer\\..*#|^enumerate\\(DataLoader\\)#|^## Call |^Torch-Compiled Region|\\(dynamo_timed\\)|^nccl:|^TorchDynamo|'
-        || '^Pregraph|^AOTDispatcher|^ProfilerStep|^DistributedDataParallel|^dynamo|^inductor'
+        name, '^Optimizer\\..*#|^enumerate\\(DataLoader\\)#|^## Call |^Torch-Compiled Region|\\(dynamo_timed\\)|^nccl:|'
+        || '^TorchDynamo|^Pregraph|^AOTDispatcher|^ProfilerStep|^DistributedDataParallel|^dynamo|^inductor'
     )
 """
 INTERVAL_COLUMNS = ("id", "parent_id", "depth", "self_ns", "end_ns", "root_id", "marks", "lane", "start_ns")
@@ -98,10 +98,11 @@ def nest_ranges(con: duckdb.DuckDBPyConnection) -> int:
 
 
 def nest_rest(con: duckdb.DuckDBPyConnection) -> int:
-    """Fill stage.nested_<what> and stage.inside_<what> for ops, python_calls and modules; the rows of the first two clipped.
+    """Fill stage.nested_<what> and stage.inside_<what> for ops, python_calls and modules; how many of the first two
+    were clipped.
 
     nested_*: id, parent_id (-1: none), depth, self_ns, end_ns (clipped), root_id, marks, lane, start_ns.
-    inside_*: kind, id of a point with the id of its innermost interval and the marks it inherits; no row if it is in none.
+    inside_*: kind and id of a point, the id of its innermost interval and the marks it inherits; no row if in none.
     """
     con.execute(MODULE_FRAMES)
     _nest(con, "modules", MODULES)
@@ -133,8 +134,9 @@ class Nesting:
     def walk(self, batches: Iterable[Sequence[Row]]) -> Iterator[Held]:
         """Yields (closed intervals, points) for each batch of rows and once more at the end.
 
-        `batches` hold (kind, id, lane, start, end, marks) by lane, start, kind, longest first, id. An interval that has
-        closed is [id, parent, depth, own time, clipped end, root, marks, lane, start]; a point (kind, id, holder, marks).
+        `batches` hold (kind, id, lane, start, end, marks) by lane, start, kind, longest first, id. An interval that
+        has closed is [id, parent, depth, own time, clipped end, root, marks, lane, start]; a point is (kind, id,
+        holder, marks).
         """
         stack: list[list[int]] = []
         here = NOBODY
@@ -167,9 +169,7 @@ class Nesting:
         yield stack[::-1], []
 
 
-def _insert(
-    con: duckdb.DuckDBPyConnection, table: str, columns: Sequence[str], rows: Sequence[Sequence[int]]
-) -> None:
+def _insert(con: duckdb.DuckDBPyConnection, table: str, columns: Sequence[str], rows: Sequence[Sequence[int]]) -> None:
     if rows:
         con.register("nested", _Columns(columns, rows))
         con.execute(f"INSERT INTO stage.{table} FROM nested")

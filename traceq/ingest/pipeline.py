@@ -20,8 +20,9 @@ from traceq.errors import Status, TraceqError
 from traceq.ingest import kineto, nest
 from traceq.ingest.cut import NotATraceError
 from traceq.ingest.source import Progress, Source, digest
-from traceq.store import files, publish
+from traceq.store import files, publish, rules
 from traceq.store.build import derive_links, derive_rest
+from traceq.store.rules import Rule
 
 TRACE_NAME = re.compile(r"\.json(\.gz|\.zst|\.zstd)?$", re.I)
 SUFFIXES = re.compile(r"(\.pt)?(\.trace)?(\.json)?(\.gz|\.zst|\.zstd)?$", re.I)
@@ -32,12 +33,13 @@ EPOCH_NS = 10**18  # 2001: a time at or above it, without a base, counts from 19
 
 @dataclass(frozen=True)
 class Options:
-    """What a user may say about the files of one command."""
+    """What a user may say about the files of one command; `rules` replace the user's that the store has."""
 
     label: str | None = None
     step_ns: int | None = None
     step_range: str | None = None
     strict: bool = False
+    rules: list[Rule] | None = None
 
 
 @dataclass(frozen=True)
@@ -198,7 +200,7 @@ def _run_with(path: str, held: publish.Held) -> str | None:
 def _read(
     path: str, scratch: Path, store: Path, options: Options, progress: Progress | None, memory: str = MEMORY_LIMIT
 ) -> Outcome:
-    with _scratch(scratch, store, memory) as con, Source(path, progress) as source:
+    with _scratch(scratch, store, memory, options.rules) as con, Source(path, progress) as source:
         started = time.monotonic_ns()
         reading = kineto.read(con, source)
         if options.strict and (reading.cut or reading.lost):
@@ -239,9 +241,11 @@ def _read(
 
 
 @contextlib.contextmanager
-def _scratch(path: Path, store: Path, memory: str) -> Iterator[duckdb.DuckDBPyConnection]:
+def _scratch(path: Path, store: Path, memory: str, users: list[Rule] | None) -> Iterator[duckdb.DuckDBPyConnection]:
     con = files.scratch_store(path, store, memory)
     try:
+        if users is not None:
+            rules.replace_users(con, users)
         yield con
         con.execute("DETACH stage")
     finally:
@@ -252,7 +256,8 @@ def _scratch(path: Path, store: Path, memory: str) -> Iterator[duckdb.DuckDBPyCo
 
 def _publish(store: Path, folder: Path, outcomes: list[Outcome], options: Options) -> list[Outcome]:
     has_new = any(o.result == "ingested" for o in outcomes)
-    if not has_new and not (options.step_ns and any(o.result == "known" for o in outcomes)):
+    is_told_more = options.step_ns or options.rules is not None
+    if not has_new and not (is_told_more and any(o.result == "known" for o in outcomes)):
         return outcomes
     published = []
     seed = next((folder / f"{n}.duckdb" for n, o in enumerate(outcomes) if o.result == "ingested"), None)
@@ -263,6 +268,9 @@ def _publish(store: Path, folder: Path, outcomes: list[Outcome], options: Option
             if outcome.run and options.step_ns:
                 publish.set_step(con, outcome.run, options.step_ns)
             published.append(outcome)
+        if options.rules is not None and options.rules != rules.users(con):
+            rules.replace_users(con, options.rules)
+            rules.reclassify(con)
     return published
 
 

@@ -10,7 +10,9 @@ import duckdb
 from traceq.version import __version__
 
 HERE = Path(__file__).parent
-SCHEMA_VERSION = 1
+RULES = HERE / "rules.csv"
+CLASSIFY = HERE / "derive" / "70_classify.sql"
+SCHEMA_VERSION = 2
 STORE_TABLES = ("meta", "rules", "runs", "traces")
 CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": False,
@@ -20,7 +22,8 @@ CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "disabled_optimizers": "statistics_propagation,compressed_materialization",
 }
 READ_RULES = """
-INSERT INTO rules SELECT * FROM read_csv(?, header = true, quote = '"', escape = '"', delim = ',', columns = {
+INSERT INTO rules SELECT *, 'built-in'
+FROM read_csv(?, header = true, quote = '"', escape = '"', delim = ',', columns = {
     'priority': 'BIGINT', 'pattern': 'VARCHAR', 'category': 'VARCHAR', 'origin': 'VARCHAR', 'decisive': 'BOOLEAN',
     'applies_to': 'VARCHAR', 'note': 'VARCHAR'
 }) ORDER BY priority
@@ -50,7 +53,7 @@ def complete(con: duckdb.DuckDBPyConnection) -> None:
 def create_tables(con: duckdb.DuckDBPyConnection) -> None:
     """The tables alone, with the built-in rules: what deriving a trace needs."""
     con.execute((HERE / "schema.sql").read_text("utf-8"))
-    con.execute(READ_RULES, [str(HERE / "rules.csv")])
+    con.execute(READ_RULES, [str(RULES)])
 
 
 def derive_links(con: duckdb.DuckDBPyConnection) -> None:

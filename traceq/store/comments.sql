@@ -19,6 +19,7 @@ COMMENT ON COLUMN rules.origin IS 'origin that the rule gives, e.g. cublas (gpu_
 COMMENT ON COLUMN rules.decisive IS 'whether a kernels name wins over the operator that launched it';
 COMMENT ON COLUMN rules.applies_to IS 'kernel, or op: the names that the pattern is for';
 COMMENT ON COLUMN rules.note IS 'what the rule is for; NULL if it needs no note';
+COMMENT ON COLUMN rules.source IS 'built-in, or user: from a file of rules, or added by hand';
 
 -- runs ----------------------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ CREATE TABLE meta (key VARCHAR NOT NULL, value VARCHAR);
 
 CREATE TABLE rules (
     priority BIGINT PRIMARY KEY, pattern VARCHAR NOT NULL, category VARCHAR NOT NULL, origin VARCHAR NOT NULL,
-    decisive BOOLEAN NOT NULL, applies_to VARCHAR NOT NULL, note VARCHAR
+    decisive BOOLEAN NOT NULL DEFAULT true, applies_to VARCHAR NOT NULL DEFAULT 'kernel', note VARCHAR, source VARCHAR NOT NULL DEFAULT 'user'
 );
 
 CREATE TABLE runs (
