@@ -88,8 +88,8 @@ class Output:
         self.is_quiet = is_quiet
         self.limit = (TABLE_ROWS if format_ == "table" else None) if limit is None else (None if limit < 0 else limit)
 
-    def write(self, result: Result, **more: object) -> None:
-        """Write `result`; notes about it (trust, what was left out) go to standard error."""
+    def write(self, result: Result, draw: Callable[[IO[str]], None] | None = None, **more: object) -> None:
+        """Write `result`, where a table is wanted by `draw` if given; notes about it go to standard error."""
         hidden: list[str] = []
         try:
             if self.format == "parquet":
@@ -97,7 +97,7 @@ class Output:
                     formats.to_parquet(result, file)
             else:
                 with self._text() as out:
-                    hidden = self._write(result, out, more)
+                    hidden = self._write(result, out, draw, more)
                     out.flush()
         except BrokenPipeError:
             raise
@@ -106,8 +106,12 @@ class Output:
         if not self.is_quiet:
             self._narrate(result, hidden)
 
-    def _write(self, result: Result, out: IO[str], more: dict[str, object]) -> list[str]:
-        if self.format == "json":
+    def _write(
+        self, result: Result, out: IO[str], draw: Callable[[IO[str]], None] | None, more: dict[str, object]
+    ) -> list[str]:
+        if draw and self.format == "table":
+            draw(out)
+        elif self.format == "json":
             formats.to_json(result, out, **more)
         elif self.format == "table":
             from traceq.show import table  # it brings rich, which the other formats do without
