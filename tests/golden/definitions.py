@@ -30,17 +30,22 @@ NAMES = [
     ("nccl", "comm", "nccl"),
     ("^triton_poi_", "fused_pointwise", "inductor"),
     ("^triton_(red|per)_", "fused_reduction", "inductor"),
+    ("^triton_for_", "fused_foreach", "inductor"),
+    (r"^triton__\d", "other", "inductor"),
+    ("^scale_rows$", "other", "triton"),
     ("sdpa.*flash|compute_dot_do_o|convert_dq", "attention", "cudnn"),
-    ("^nvjet_|sgemm_|xmma_gemm.*cublas", "gemm", "cublas"),
+    ("^void cutlass::Kernel", "gemm", "cutlass"),
+    ("^nvjet_|^ampere_.*gemm|sgemm_|cublas|gemv2|dot_kernel", "gemm", "cublas"),
     ("^cutlass.*gemm", "gemm", "cutlass"),
     ("layer_norm|GammaBetaBackward", "norm", "aten"),
     ("cunn_SoftMax", "softmax", "aten"),
     ("nll_loss", "loss", "aten"),
     ("copy_kernel|CatArrayBatchedCopy", "copy", "aten"),
-    ("RadixSort", "sort", "aten"),
+    ("RadixSort|bitonicSort", "sort", "aten"),
     ("::scan::", "reduction", "aten"),
     ("embedding|partials?_(per_)?segment|compute_grad_weight|sum_and_scatter", "embedding", "aten"),
-    ("gather_kernel|indexSelect|UniqueByKey", "indexing", "aten"),
+    ("gather_kernel|indexSelect|UniqueByKey|indexing_backward", "indexing", "aten"),
+    ("fused_dropout", "rng", "aten"),
     ("at::native::reduce_kernel", "reduction", "aten"),
     ("elementwise_kernel|multi_tensor_apply", "elementwise", "aten"),
     ("", "other", "unknown"),
@@ -141,16 +146,6 @@ class Step:
 
 
 @dataclass
-class Gap:
-    """An idle interval of a device."""
-
-    device: int
-    dur: int
-    state: str
-    host: int | None
-
-
-@dataclass
 class Trace:
     """A file: what it says of itself, its events, and what follows from them; `explained` is what explain.py found."""
 
@@ -226,7 +221,7 @@ def place(ph: str, category: str | None, name: str) -> tuple[str | None, str | N
     if ph == "C":
         return "counters", None
     if ph == "i":
-        return "memory_events" if name == "[memory]" else "ranges", None
+        return "memory_events" if name in ("[memory]", "[OutOfMemory]") else "ranges", None
     if ph == "X" and kind in ("cpu_op", "operator") and STEP.fullmatch(name):
         return "ranges", None
     if ph == "X" and kind in KEPT:
@@ -344,31 +339,6 @@ def window(work: list[Activity]) -> int:
     return max(a.end for a in work) - min(a.start for a in work)
 
 
-def gaps(trace: Trace) -> list[Gap]:
-    """Every idle interval inside a device's window. A file with invisible replays has none."""
-    found = []
-    for device in trace.devices if not trace.invisible else []:
-        work = [a for a in trace.work if a.device == device and a.dur > 0]
-        for k in sorted(work, key=lambda a: a.order):
-            ended = [a.end for a in work if a.start < k.start]
-            if ended and max(ended) < k.start:
-                found.append((max(ended), k))
-    firsts = {}
-    for start, k in found:
-        firsts.setdefault((k.device, start), k)
-    return [gap(start, k) for (_, start), k in firsts.items()]
-
-
-def gap(start: int, k: Activity) -> Gap:
-    """The gap that K ends: what K's launch was doing at its start, and how much lies before that launch."""
-    dur, call = k.start - start, k.launch
-    if call is None:
-        return Gap(k.device, dur, "unknown", None)
-    host = min(max(call.start - start, 0), dur)
-    state = "host" if call.start >= start else "launching" if call.end > start else "queued"
-    return Gap(k.device, dur, state, host)
-
-
 # Arithmetic -------------------------------------------------------------------------------------------------
 
 
@@ -467,55 +437,6 @@ def run_busy(traces: list[Trace]) -> Fraction | None:
         return None
     per_device = [[a for a in t.work if a.device == d] for t in traces for d in t.devices]
     return percent(sum(union(some) for some in per_device), sum(window(some) for some in per_device))
-
-
-OPTIONS = {
-    "with_stack": "stacks",
-    "record_shapes": "shapes",
-    "profile_memory": "memory",
-    "with_flops": "flops",
-}
-
-
-def summary(traces: list[Trace]) -> list[Row]:
-    return in_order([summary_row(t, d) for t in traces for d in t.devices or [None]], "run", "rank", "device")
-
-
-def summary_row(t: Trace, device: int | None) -> Row:
-    work = [a for a in t.work if a.device == device]
-    kernels, copies, sets = ([a for a in work if a.kind == kind] for kind in ("kernel", "memcpy", "memset"))
-    # Work that was not recorded may lie anywhere: it takes the window with it, which busy and idle add up to.
-    seen = work and not t.invisible
-    busy, length = (union(work), window(work)) if seen else (None, None)
-    slows = [word for key, word in OPTIONS.items() if t.metadata.get(key) == 1]
-    return {
-        "run": t.run,
-        "rank": t.rank,
-        "device": device,
-        "gpu": t.device_name(device),
-        "status": "salvaged" if t.unreadable else "complete",
-        "recorded_with": ", ".join(slows) or None,
-        "step_ns": t.step_ns,
-        "steps": len(t.steps),
-        "steps_left_out": len(t.steps) - len(t.good_steps),
-        "period_ns": median(t.good_periods),
-        "window_ns": length,
-        "busy_ns": busy,
-        "idle_ns": length - busy if seen else None,
-        "busy_pct": percent(busy, length),
-        "kernels": len(kernels),
-        "kernel_ns": time(kernels) if work else None,
-        "gemm_pct_of_kernel": share(t, time(a for a in kernels if a.category == "gemm"), time(kernels)),
-        "memcpys": len(copies),
-        "memcpy_ns": time(copies) if work else None,
-        "memcpy_bytes": total(a.bytes for a in copies) if copies or not work else 0,
-        "memsets": len(sets),
-        "memset_ns": time(sets) if work else None,
-        "carried_over": sum(a.launch is None for a in work),
-        "launches": len(t.launches),
-        "graph_launches": sum(c.name == GRAPH_LAUNCH for c in t.launches),
-        "launch_call_ns": total(c.dur for c in t.launches),
-    }
 
 
 def share(t: Trace, part: int, whole: int) -> Fraction | None:
@@ -646,30 +567,6 @@ def kernel_histogram(traces: list[Trace]) -> list[Row]:
     return rows
 
 
-def launch_gaps(traces: list[Trace], min_ns: int | None = 0) -> list[Row]:
-    rows = []
-    for t in traces:
-        for device, all_gaps in keyed(gaps(t), lambda g: g.device).items():
-            long = [g for g in all_gaps if g.dur >= (min_ns or 0)]
-            for state, some in keyed(long, lambda g: g.state).items():
-                idle = sum(g.dur for g in some)
-                host = None if state == "unknown" else sum(g.host for g in some)
-                rows.append({
-                    "run": t.run,
-                    "rank": t.rank,
-                    "device": device,
-                    "launch_state": state,
-                    "gaps": len(some),
-                    "idle_ns": idle,
-                    "pct_of_idle": percent(idle, sum(g.dur for g in all_gaps)),
-                    "median_ns": median(g.dur for g in some),
-                    "max_ns": max(g.dur for g in some),
-                    "host_ns": host,
-                    "after_launch_ns": None if host is None else idle - host,
-                })  # fmt: skip
-    return in_order(rows, "run", "rank", "device", "-idle_ns", "launch_state")
-
-
 def launch_latency(traces: list[Trace]) -> list[Row]:
     rows = []
     for t in traces:
@@ -771,89 +668,13 @@ def count_row(
     }
 
 
-def trust(traces: list[Trace]) -> list[Row]:
-    """Figures only: the sentences are held by tests/test_queries.py."""
-    rows = []
-    for run, some in by_run(traces).items():
-        checks = {**trust_file(some), **trust_gpu(some), **trust_host(some)}
-        rows += [{"run": run, "item": item, "value": checks[item]} for item in TRUST_ORDER if item in checks]
-    return rows
-
-
-TRUST_ORDER = [
-    "salvaged_files", "reading_notes", "unreadable_events", "rows_without_usable_time",
-    "events_of_unknown_category", "gpu_activities", "activities_without_launch", "launches_without_activity",
-    "activities_before_launch", "invisible_replays", "other_pct", "resolution_ns", "profiler_overhead_ns",
-    "recorded_with_stacks", "steps", "steps_left_out", "inflation_ratio", "ranks_missing", "ranges_called_unknown",
-]  # fmt: skip
-
-
-def trust_file(traces: list[Trace]) -> Row:
-    events = [e for t in traces for e in t.events]
-    unreadable = sum(t.unreadable for t in traces)
-    checks = {
-        "salvaged_files": sum(t.unreadable > 0 for t in traces),
-        "unreadable_events": unreadable,
-        "rows_without_usable_time": sum(bool(e.stored_in) and not e.is_usable for e in events),
-        "events_of_unknown_category": sum(e.reason == "a category that traceq does not know" for e in events),
-    }
-    return checks | ({"reading_notes": 1} if unreadable else {})
-
-
-def trust_gpu(traces: list[Trace]) -> Row:
-    work = [a for t in traces for a in t.work]
-    checks = {
-        "gpu_activities": len(work),
-        "invisible_replays": sum(t.invisible for t in traces),
-        "resolution_ns": resolution(work),
-    }
-    if not work:
-        return checks
-    kernels = [a for a in work if a.kind == "kernel"]
-    other = time(a for a in kernels if a.category == "other")
-    return checks | {
-        "activities_without_launch": sum(a.launch is None for a in work),
-        "activities_before_launch": sum(a.launch is not None and a.start < a.launch.start for a in work),
-        "other_pct": None if checks["invisible_replays"] else percent(other, time(kernels)),
-    }
-
-
-def resolution(work: list[Activity]) -> int | None:
-    """1000 where every recorded time is in whole µs; times here are as recorded, not from an origin."""
-    if not work:
-        return None
-    return 1 if any(a.start % 1000 or a.dur % 1000 for a in work) else 1000
-
-
-def trust_host(traces: list[Trace]) -> Row:
-    overheads = [e.dur for t in traces for e in t.events if e.stored_in == "overheads"]
-    marked = [s for t in traces for s in t.steps]
-    good = [s for t in traces for s in t.good_steps]
-    sizes = [t.metadata["distributedInfo"]["world_size"] for t in traces if "distributedInfo" in t.metadata]
-    period = median(p for t in traces for p in t.good_periods)
-    checks = {
-        "recorded_with_stacks": sum(t.metadata.get("with_stack") == 1 for t in traces),
-        "steps": len(marked),
-        "inflation_ratio": ratio(period, traces[0].step_ns),
-        "ranks_missing": max(sizes) - len({t.rank for t in traces}) if sizes else None,
-    }
-    checks |= {"profiler_overhead_ns": sum(overheads)} if overheads else {}
-    if calls := [(t, c) for t in traces for c in t.launches]:
-        single = [(t, c) for t, c in calls if c.name != GRAPH_LAUNCH]
-        checks["launches_without_activity"] = sum(all(a.launch is not c for a in t.work) for t, c in single)
-    return checks | ({"steps_left_out": len(marked) - len(good)} if marked else {})
-
-
 CALLS: dict[Callable[..., list[Row]], list[Row]] = {
     runs: [{}],
-    summary: [{}, {"run": "flagged"}],
     steps: [{}, {"run": "ranks"}],
-    trust: [{}, {"run": "pair"}],
     categories: [{}, {"run": "default"}],
     gemm_share: [{}, {"run": "overlap"}, {"run": "nogpu"}],
     top_kernels: [{}, {"run": "eager", "top": 3}, {"run": "ranks", "top": None}],
     kernel_histogram: [{}, {"run": "eager"}],
-    launch_gaps: [{}, {"min_ns": 10000}, {"run": "replay", "min_ns": None}],
     launch_latency: [{}, {"run": "graph"}],
     diff_categories: [
         {}, {"a": "default", "b": "eager"}, {"a": "ranks", "b": "overlap"}, {"a": "eager", "b": "nogpu"},

@@ -141,6 +141,7 @@ class Event:
     at: int
     lane: Lane
     args: dict[str, Any]
+    name: str = ""
     op: Nested | None = None
 
 
@@ -196,7 +197,7 @@ class Trace:
     @property
     def is_blind(self) -> bool:
         """Whether a graph replay was not recorded: idle time cannot be told."""
-        return any(c.role == "graph_launch" and not c.work for c in self.calls)
+        return any(c.role == "graph_launch" and c.link("correlation") and not c.work for c in self.calls)
 
     @property
     def kernels(self) -> list[Work]:
@@ -236,7 +237,7 @@ def keep(trace: Trace, n: int, e: definitions.Event, tid: Any, origin: int) -> N
     if e.stored_in == "threads":
         trace.threads[e.pid, tid] = e.args.get("name") or ""
     elif e.stored_in == "memory_events":
-        trace.memory.append(Event(e.start - origin, (e.pid, tid), e.args))
+        trace.memory.append(Event(e.start - origin, (e.pid, tid), e.args, e.name))
     elif e.stored_in == "ranges" and e.ph == "i":
         trace.marks.append(Nested(n, e.name, e.pid, tid, e.start - origin, 0, e.args, kind="mark"))
     elif e.ph == "X":
@@ -266,7 +267,7 @@ def keep_row(trace: Trace, e: definitions.Event, values: tuple[Any, ...]) -> Non
 API = "^(cuda|cu|hip)"
 ROLES = [
     ("graph_launch", API + "GraphLaunch"),
-    ("launch", API + r"(Ext|Module|Func)?Launch((Cooperative)?Kernel\w*|Grid\w*)?$"),
+    ("launch", API + r"(Ext)?(Module|Func)?Launch((Cooperative)?Kernel\w*|Grid\w*)?$"),
     ("wait", API + "StreamWait"),
     ("sync", API + r"\w+Synchronize"),
     ("memcpy", API + "Memcpy"),
@@ -383,8 +384,8 @@ def set_phases(trace: Trace) -> None:
     """Phase of each operator and activity."""
     ops, ranges, autograd = Opened(trace.ops), Opened(trace.ranges), autograd_lanes(trace)
 
-    def found(lane: Lane, moment: int, itself: list[Nested]) -> str | None:
-        inside = [r.name for r in itself + ops.all_at(lane, moment)]
+    def found(lane: Lane, moment: int, around: Iterable[Nested]) -> str | None:
+        inside = [r.name for r in around]
         marked = inside + [r.name for r in ranges.all_at(lane, moment)]
         if any(OPTIMIZER.search(name) for name in marked):
             return "optimizer"
@@ -393,10 +394,11 @@ def set_phases(trace: Trace) -> None:
         return "backward" if lane in autograd or any(BACKWARD.search(name) for name in inside) else None
 
     for op in trace.ops:
-        op.phase = found(op.lane, op.start, [op]) or "forward"
+        op.phase = found(op.lane, op.start, op.chain()) or "forward"
     for work in trace.work:
         if work.launch:
-            work.phase = found(work.launch.lane, work.launch.start, []) or ("forward" if work.op else "other")
+            where = work.launch.lane, work.launch.start
+            work.phase = found(*where, ops.all_at(*where)) or ("forward" if work.op else "other")
         else:
             work.phase = work.op.phase if work.op else "other"
 
@@ -506,16 +508,17 @@ NAMES = [
     ("^triton_for_", "fused_foreach", DECISIVE),
     ("^triton_(poi|tem|mm|spl)_", "fused_pointwise", DECISIVE),
     ("RadixSort|bitonicSort|MergeSort|sort_kernel|gatherTopK", "sort", DECISIVE),
-    ("nchwToNhwc|nhwcToNchw|copy_kernel|CatArrayBatchedCopy|direct_copy", "copy", DECISIVE),
+    ("nchwToNhwc|nhwcToNchw|copy_kernel|CatArrayBatchedCopy|direct_copy|native::Copy<", "copy", DECISIVE),
     ("UniqueByKey", "indexing", DECISIVE),
     ("DeviceScan|DeviceReduce|::scan::", "reduction", DECISIVE),
     ("distribution_elementwise|fused_dropout|philox", "rng", WEAK),
     ("(index|gather|scatter)[a-z_]*_elementwise_kernel", "indexing", WEAK),
     ("at::native::reduce_kernel|multi_tensor_apply.*LpNorm", "reduction", DECISIVE),
-    ("elementwise_kernel|multi_tensor_apply", "elementwise", DECISIVE),
+    ("elementwise_kernel|multi_tensor_apply|triu_tril", "elementwise", DECISIVE),
     ("wgrad|dgrad|fprop|convolve|implicit_convolve|winograd|conv2d", "conv", WEAK),
     ("^nvjet_|[sdhc]gemm|gemmk1|xmma_gemm|cutlass.*gemm|gemv|splitKreduce|cublasLt", "gemm", WEAK),
-    ("layer_norm|GammaBetaBackward|batch_norm|bn_fw|bn_bw|RMSNorm", "norm", WEAK),
+    (r"Cijk_|^ampere_\w*gemm|dot_kernel", "gemm", WEAK),
+    ("layer_norm|GammaBetaBackward|batch_norm|bn_fw|bn_bw|RMSNorm|rmsnorm", "norm", WEAK),
     ("[sS]oft[mM]ax", "softmax", WEAK),
     ("nll_loss", "loss", WEAK),
     ("embedding|partials?_(per_)?segment|compute_grad_weight|sum_and_scatter|EmbeddingBag", "embedding", WEAK),
@@ -578,7 +581,9 @@ def set_categories(trace: Trace) -> None:
 
 
 def idle(work: list[Work], device: int, stream: int | None) -> list[Gap]:
-    """Maximal intervals without work between the first start and the last end."""
+    """Maximal intervals without work between the first start and the last end; none if there never was any."""
+    if all(w.dur == 0 for w in work):
+        return []
     found, busy_until = [], min(w.start for w in work)
     for w in sorted((w for w in work if w.dur > 0), key=lambda w: w.rank):
         if w.start > busy_until:
@@ -804,7 +809,11 @@ def set_gaps(trace: Trace) -> None:
 
 def explain(path: Path) -> Trace:
     """A trace with all that follows from its rows."""
-    trace = load(path)
+    return derive(load(path))
+
+
+def derive(trace: Trace) -> Trace:
+    """Fill in all that follows from the rows."""
     trace.clipped = nest(trace.ops) + nest(trace.ranges) + nest(trace.frames)
     link_calls(trace)
     link_launches(trace)

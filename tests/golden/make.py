@@ -14,12 +14,28 @@ from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
+import compile_rows
 import definitions
 import explain
+import kernel_rows
+import launch_rows
+import memory_rows
+import op_rows
+import overview_rows
+import stream_rows
 from definitions import FIXTURES, Row, Trace
 
 HERE = Path(__file__).parent
-CALLS: dict[Callable[..., list[Row]], list[Row]] = {**definitions.CALLS}
+CALLS: dict[Callable[..., list[Row]], list[Row]] = {
+    **definitions.CALLS,
+    **compile_rows.CALLS,
+    **memory_rows.CALLS,
+    **stream_rows.CALLS,
+    **launch_rows.CALLS,
+    **kernel_rows.CALLS,
+    **op_rows.CALLS,
+    **overview_rows.CALLS,
+}
 
 
 def load(run: Row, path: Path) -> Trace:

@@ -211,12 +211,7 @@ def _read(
             )
         kineto.sort(con, reading, options.step_range)
         read = time.monotonic_ns()
-        clipped = nest.nest_ranges(con)
-        with ThreadPoolExecutor(1) as beside:  # Python nests while DuckDB links and finds the gaps
-            nested = beside.submit(nest.nest_rest, con.cursor())
-            derive_links(con)
-            clipped += nested.result()
-        derive_rest(con)
+        clipped = derive(con)
         _check_steps(con, source.name, options.step_range)
         counts = _counts(con)
         notes = _notes(reading, counts)
@@ -238,6 +233,17 @@ def _read(
         derive_ns=time.monotonic_ns() - read,
         notes=notes,
     )
+
+
+def derive(con: duckdb.DuckDBPyConnection) -> int:
+    """From the staged rows of one trace everything that the store's tables hold; how many rows nesting clipped."""
+    clipped = nest.nest_ranges(con)
+    with ThreadPoolExecutor(1) as beside:  # Python nests while DuckDB links and finds the gaps
+        nested = beside.submit(nest.nest_rest, con.cursor())
+        derive_links(con)
+        clipped += nested.result()
+    derive_rest(con)
+    return clipped
 
 
 @contextlib.contextmanager
