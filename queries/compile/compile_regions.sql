@@ -66,7 +66,7 @@ called AS (
     FROM marks
 ),
 
--- Kernels of each launch call on the threads in question, and how many were launched before.
+-- Kernels of each launch call, and how many its thread had launched by then.
 launched AS (
     SELECT a.trace_id, a.launch_id, count(*) AS kernels, sum(a.dur_ns) AS kernel_ns
     FROM gpu_activities AS a
@@ -85,7 +85,7 @@ calls AS (
         count(*) FILTER (c.role = 'graph_launch') AS graph_launches
     FROM api_calls AS c
     LEFT JOIN launched AS l ON l.trace_id = c.trace_id AND l.launch_id = c.call_id
-    WHERE (c.trace_id, c.pid, c.tid) IN (SELECT (trace_id, pid, tid) FROM called) AND (l.launch_id IS NOT NULL OR c.role = 'graph_launch')
+    WHERE c.trace_id IN (SELECT trace_id FROM called) AND (l.launch_id IS NOT NULL OR c.role = 'graph_launch')
     GROUP BY c.trace_id, c.pid, c.tid, c.start_ns
 ),
 

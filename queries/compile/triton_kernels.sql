@@ -12,7 +12,7 @@
 -- column: pct_of_kernel DOUBLE percent -- of all kernel time of the run; NULL if graph replays were not recorded
 -- column: mean_ns DOUBLE ns -- mean duration
 -- column: grid VARCHAR -- blocks as x,y,z, or how many different grids; NULL if not recorded
--- column: warps BIGINT -- num_warps as recorded at the launch; NULL in graph replays, if not recorded or if it differs
+-- column: warps BIGINT -- num_warps as the launch records it (with record_shapes); NULL in graph replays, if not recorded or if it differs
 -- column: stages BIGINT -- num_stages, likewise
 -- column: config VARCHAR -- other launch arguments, e.g. XBLOCK=1024, likewise
 -- column: registers BIGINT -- registers per thread; NULL if not recorded or if it differs

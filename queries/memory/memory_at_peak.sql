@@ -1,5 +1,5 @@
 -- title: What was allocated at the peak
--- what: The memory in use on each GPU at the moment of most, by the operator and module that allocated it; what was there before the recording is one row.
+-- what: The memory in use on each GPU at the moment of most, by the operator and module that allocated it; what was there before the recording is one row. No rows where addresses are not recorded.
 -- value: Activations of the forward pass that live until backward are what checkpointing or a smaller batch frees; parameters and optimizer state are not.
 -- needs: memory_events, ops
 -- param: run VARCHAR = NULL -- run label; NULL means all runs

@@ -131,7 +131,8 @@ class Work(Row):
     @property
     def rank(self) -> tuple[Any, ...]:
         """First by start, end and id."""
-        return self.start, self.end, self.correlation or 0, self.place
+        recorded = self.number("correlation")
+        return self.start, self.end, recorded is None, recorded or 0, self.place
 
 
 @dataclass(eq=False)
