@@ -15,9 +15,9 @@
 -- column: cv_pct DOUBLE percent -- coefficient of variation: std_ns of mean_ns
 -- column: same_cv_pct DOUBLE percent -- cv_pct among kernels of one grid and block, and of one operator and shape where recorded; NULL if no two are alike
 -- column: modes BIGINT count -- 2 if the durations fall into two groups far apart, else 1; NULL below 20 kernels, which may look so by chance
--- column: fast BIGINT count -- kernels in the faster group; NULL, as the next three, unless modes is 2
+-- column: fast_kernels BIGINT count -- kernels in the faster group; NULL, as the next three, unless modes is 2
 -- column: fast_ns DOUBLE ns -- their median
--- column: slow BIGINT count -- kernels in the slower group
+-- column: slow_kernels BIGINT count -- kernels in the slower group
 -- column: slow_ns DOUBLE ns -- their median, at least a tenth above fast_ns
 -- column: above_p10_ns DOUBLE ns -- time above p10_ns, summed: what would be gained if all were as fast as the fast tenth
 -- column: grids BIGINT count -- sizes (grid and block) with which they were launched; NULL if not recorded of all
@@ -147,9 +147,9 @@ sides AS (
 split AS (
     SELECT
         f.id,
-        f.kernels AS fast,
+        f.kernels AS fast_kernels,
         f.median_ns AS fast_ns,
-        s.kernels AS slow,
+        s.kernels AS slow_kernels,
         s.median_ns AS slow_ns,
         sqrt(2) * (s.mean_ns - f.mean_ns) / nullif(sqrt(f.variance + s.variance), 0) AS separation
     FROM sides AS f
@@ -203,9 +203,9 @@ SELECT
     100.0 * std_ns / nullif(mean_ns, 0) AS cv_pct,
     100.0 * sqrt(squares / nullif(kernels - sizes, 0)) / nullif(mean_ns, 0) AS same_cv_pct,
     modes::BIGINT AS modes,
-    CASE WHEN modes = 2 THEN fast END AS fast,
+    CASE WHEN modes = 2 THEN fast_kernels END AS fast_kernels,
     CASE WHEN modes = 2 THEN fast_ns END AS fast_ns,
-    CASE WHEN modes = 2 THEN slow END AS slow,
+    CASE WHEN modes = 2 THEN slow_kernels END AS slow_kernels,
     CASE WHEN modes = 2 THEN slow_ns END AS slow_ns,
     above_p10_ns,
     grids,

@@ -83,7 +83,10 @@ held AS (
 filled AS (
     SELECT
         *,
-        CASE WHEN sm_warps IS NOT NULL AND blocks_per_sm IS NOT NULL AND by_registers IS NOT NULL THEN least(by_registers, coalesce(by_shared, by_block), by_block) END AS held_blocks
+        CASE
+            WHEN sm_warps IS NOT NULL AND blocks_per_sm IS NOT NULL AND by_registers IS NOT NULL
+                THEN least(by_registers, coalesce(by_shared, by_block), by_block)
+        END AS held_blocks
     FROM held
 ),
 

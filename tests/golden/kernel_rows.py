@@ -191,7 +191,7 @@ def variance_row(same: list[Kernel], durs: list[int], deviation: float) -> Row:
         "median_ns": median(durs),
         "cv_pct": 100 * deviation / mean(durs),
         "same_cv_pct": 100 * root(within / free) / mean(durs) if free else None,
-        **{key: groups[key] for key in ("modes", "fast", "fast_ns", "slow", "slow_ns")},
+        **{key: groups[key] for key in ("modes", "fast_kernels", "fast_ns", "slow_kernels", "slow_ns")},
         "above_p10_ns": sum((d - low for d in durs if d > low), Fraction(0)),
         "grids": len({repr(size(k)) for k in same}) if all(size(k) for k in same) else None,
         "shapes": len({shape(k) for k in same}) if all(k.dims is not None for k in same) else None,
@@ -216,7 +216,7 @@ def shape(k: Kernel) -> tuple[str | None, str | None]:
 
 def modes(durs: list[int]) -> Row:
     """Two groups, where the next duration is relatively farthest away; a tenth of all on each side."""
-    nothing = dict.fromkeys(["fast", "fast_ns", "slow", "slow_ns"])
+    nothing = dict.fromkeys(["fast_kernels", "fast_ns", "slow_kernels", "slow_ns"])
     n = len(durs)
     places = [i for i in range(1, n) if durs[i] > durs[i - 1] > 0 and 10 * i >= n and 10 * (n - i) >= n]
     if n < 20 or not places:
@@ -226,8 +226,14 @@ def modes(durs: list[int]) -> Row:
     variance = sum(squares(side) / (len(side) - 1) for side in (fast, slow))
     apart = math.sqrt(2) * float(mean(slow) - mean(fast)) / math.sqrt(variance) if variance else None
     if (apart is None or apart >= 5) and median(slow) >= Fraction(11, 10) * median(fast):
-        found = {"fast": len(fast), "fast_ns": median(fast), "slow": len(slow), "slow_ns": median(slow)}
-        return {"modes": 2, "separation": apart, **found}
+        return {
+            "modes": 2,
+            "separation": apart,
+            "fast_kernels": len(fast),
+            "fast_ns": median(fast),
+            "slow_kernels": len(slow),
+            "slow_ns": median(slow),
+        }
     return {"modes": 1, "separation": apart, **nothing}
 
 
