@@ -23,6 +23,7 @@ import memory_rows
 import op_rows
 import overview_rows
 import stream_rows
+import timeline_rows
 from definitions import FIXTURES, Row, Trace
 
 HERE = Path(__file__).parent
@@ -31,6 +32,7 @@ CALLS: dict[Callable[..., list[Row]], list[Row]] = {
     **compile_rows.CALLS,
     **memory_rows.CALLS,
     **stream_rows.CALLS,
+    **timeline_rows.CALLS,
     **launch_rows.CALLS,
     **kernel_rows.CALLS,
     **op_rows.CALLS,
