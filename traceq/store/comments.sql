@@ -152,7 +152,7 @@ COMMENT ON COLUMN gpu_activities.registers IS 'registers per thread; NULL for me
 COMMENT ON COLUMN gpu_activities.shared_bytes IS 'shared memory per block in bytes, static and dynamic together; NULL for memcpy and memset, or if not recorded';
 COMMENT ON COLUMN gpu_activities.static_shared_bytes IS 'static shared memory per block in bytes; NULL in Kineto traces';
 COMMENT ON COLUMN gpu_activities.dynamic_shared_bytes IS 'dynamic shared memory per block in bytes; NULL in Kineto traces';
-COMMENT ON COLUMN gpu_activities.occupancy_pct IS 'occupancy in percent as the profiler estimates it, 0 for very small grids, and by Kineto above 48 KiB of shared memory; NULL for memcpy and memset, or if not recorded';
+COMMENT ON COLUMN gpu_activities.occupancy_pct IS 'occupancy in percent as the profiler estimates it, 0 for tiny grids and, in Kineto, above 48 KiB of shared memory; NULL for copies, or if not recorded';
 COMMENT ON COLUMN gpu_activities.bytes IS 'bytes copied or set; NULL for a kernel, or if not recorded';
 COMMENT ON COLUMN gpu_activities.copy_kind IS 'direction of a memcpy: HtoD, DtoH, DtoD, HtoH, PtoP, or with A for an array; NULL for all else, or if not recorded';
 COMMENT ON COLUMN gpu_activities.src_kind IS 'memory that a memcpy reads, e.g. Pageable, Pinned, Device; NULL for all else, or if not recorded';
@@ -457,7 +457,7 @@ COMMENT ON COLUMN kernels.registers IS 'registers per thread; NULL for memcpy an
 COMMENT ON COLUMN kernels.shared_bytes IS 'shared memory per block in bytes, static and dynamic together; NULL for memcpy and memset, or if not recorded';
 COMMENT ON COLUMN kernels.static_shared_bytes IS 'static shared memory per block in bytes; NULL in Kineto traces';
 COMMENT ON COLUMN kernels.dynamic_shared_bytes IS 'dynamic shared memory per block in bytes; NULL in Kineto traces';
-COMMENT ON COLUMN kernels.occupancy_pct IS 'occupancy in percent as the profiler estimates it, 0 for very small grids, and by Kineto above 48 KiB of shared memory; NULL for memcpy and memset, or if not recorded';
+COMMENT ON COLUMN kernels.occupancy_pct IS 'occupancy in percent as the profiler estimates it, 0 for tiny grids and, in Kineto, above 48 KiB of shared memory; NULL for copies, or if not recorded';
 COMMENT ON COLUMN kernels.bytes IS 'bytes copied or set; NULL for a kernel, or if not recorded';
 COMMENT ON COLUMN kernels.copy_kind IS 'direction of a memcpy: HtoD, DtoH, DtoD, HtoH, PtoP, or with A for an array; NULL for all else, or if not recorded';
 COMMENT ON COLUMN kernels.src_kind IS 'memory that a memcpy reads, e.g. Pageable, Pinned, Device; NULL for all else, or if not recorded';
@@ -507,7 +507,7 @@ COMMENT ON COLUMN memops.registers IS 'registers per thread; NULL for memcpy and
 COMMENT ON COLUMN memops.shared_bytes IS 'shared memory per block in bytes, static and dynamic together; NULL for memcpy and memset, or if not recorded';
 COMMENT ON COLUMN memops.static_shared_bytes IS 'static shared memory per block in bytes; NULL in Kineto traces';
 COMMENT ON COLUMN memops.dynamic_shared_bytes IS 'dynamic shared memory per block in bytes; NULL in Kineto traces';
-COMMENT ON COLUMN memops.occupancy_pct IS 'occupancy in percent as the profiler estimates it, 0 for very small grids, and by Kineto above 48 KiB of shared memory; NULL for memcpy and memset, or if not recorded';
+COMMENT ON COLUMN memops.occupancy_pct IS 'occupancy in percent as the profiler estimates it, 0 for tiny grids and, in Kineto, above 48 KiB of shared memory; NULL for copies, or if not recorded';
 COMMENT ON COLUMN memops.bytes IS 'bytes copied or set; NULL for a kernel, or if not recorded';
 COMMENT ON COLUMN memops.copy_kind IS 'direction of a memcpy: HtoD, DtoH, DtoD, HtoH, PtoP, or with A for an array; NULL for all else, or if not recorded';
 COMMENT ON COLUMN memops.src_kind IS 'memory that a memcpy reads, e.g. Pageable, Pinned, Device; NULL for all else, or if not recorded';
