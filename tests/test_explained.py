@@ -5,11 +5,13 @@ Where two rows of a thread start and last alike, no reader can tell which is ins
 order then.
 """
 
+import json
 import os
 import re
 from collections import Counter, defaultdict
 
 import pytest
+from cases import Case
 from recorded import FIXTURES, RECORDED, digest, parameters, recorded, stored
 
 import explain  # isort: skip
@@ -225,6 +227,33 @@ def test_fixture(path, tmp_path_factory):
         compared = Compared(case.con, path)
         compared.check()
         compared.check_categories()
+
+
+# External id of the operator around (or before) the launch, of the launch and of the kernel; 0 is none.
+EXTERNAL = {
+    "an operator without one": (50, {"External id": 0}, {}, {"External id": 1}),
+    "a kernel without one": (5, {"External id": 3}, {"External id": 3}, {"External id": 0}),
+    "a kernel that says nothing": (5, {"External id": 3}, {"External id": 3}, {}),
+    "a launch that says another": (50, {"External id": 3}, {"External id": 4}, {}),
+    "a kernel that says another": (50, {"External id": 3}, {"External id": 3}, {"External id": 4}),
+    "a kernel that alone says so": (5, {"External id": 3}, {}, {"External id": 3}),
+}
+
+
+@pytest.mark.parametrize("name", EXTERNAL)
+def test_external_ids(name, tmp_path):
+    dur, op, launch, kernel = EXTERNAL[name]
+    events = [
+        {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 10, "dur": dur, "args": op},
+        {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": 20, "dur": 5}
+        | {"args": {"correlation": 2, **launch}},
+        {"ph": "X", "cat": "kernel", "name": "mine", "pid": 0, "tid": 7, "ts": 30, "dur": 5}
+        | {"args": {"device": 0, "stream": 7, "correlation": 2, **kernel}},
+    ]
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps({"traceEvents": events}), "utf-8")
+    with Case([path], tmp_path / "s.duckdb") as case:
+        Compared(case.con, path).check()
 
 
 @pytest.mark.parametrize("name", sorted(UNREADABLE))

@@ -37,94 +37,120 @@ RANGES = [
     *("head", "## Call CompiledFxGraph abc ##", "TorchDynamo Cache Lookup", "frame_compile (dynamo_timed)"),
 ]
 FRAMES = ["nn.Module: Net_0", "nn.Module: Linear_0", "nn.Module: a/b", "train.py(3): step"]
+LAUNCHES = [
+    "cudaLaunchKernel",
+    "cudaLaunchKernel",
+    "cuLaunchKernel",
+    "cudaGraphLaunch",
+    "cudaMemcpyAsync",
+    "cudaMemcpy",
+]
 CALLS = [
-    *("cudaLaunchKernel", "cudaLaunchKernel", "cuLaunchKernel", "cudaGraphLaunch", "cudaMemcpyAsync", "cudaMemcpy"),
-    *("cudaDeviceSynchronize", "cudaStreamWaitEvent", "cudaMalloc", "cudaHostAlloc", "cuModuleLoadData"),
-    *("cudaEventRecord", "cudaStreamSynchronize"),
+    *("cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaStreamWaitEvent", "cudaMalloc", "cudaHostAlloc"),
+    *("cuModuleLoadData", "cudaEventRecord"),
 ]
 KERNELS = [
     *("ampere_sgemm_128x64_tn", "triton_poi_fused_add_0", "mine", "triton_red_fused_sum_1"),
     "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float> >(int)",
 ]
 OVERHEADS = ["Lazy Function Loading", "Instrumentation", "Buffer Flush"]
-
-lane = st.sampled_from([(1, 1), (1, 1), (1, 1), (1, 2), (2, 1)])
-start = st.integers(1, 60).map(lambda n: n * 5)
-length = st.sampled_from([0, 1, 5, 5, 10, 20, 50, 120])
-correlation = st.integers(0, 9)
-number = st.none() | st.integers(1, 6)
-
-
-def host(category, names, **args):
-    return st.builds(
-        lambda name, where, at, dur, args: (
-            {"ph": "X", "cat": category, "name": name, "pid": where[0], "tid": where[1]}
-            | {"ts": at, "dur": dur, "args": {key: value for key, value in args.items() if value is not None}}
-        ),
-        st.sampled_from(names),
-        lane,
-        start,
-        length,
-        st.fixed_dictionaries(args),
-    )
-
-
-ops = host("cpu_op", OPS, **{"External id": number, "Sequence number": number, "Fwd thread id": st.integers(0, 2)})
-ranges = host("user_annotation", RANGES)
-frames = host("python_function", FRAMES)
-calls = host("cuda_runtime", CALLS, correlation=correlation, **{"External id": number})
-overheads = host("overhead", OVERHEADS)
-gpu = st.builds(
-    lambda kind, name, device, stream, at, dur, args: (
-        {"ph": "X", "cat": kind, "name": name, "pid": device}
-        | {"tid": stream, "ts": at, "dur": dur, "args": {"device": device, "stream": stream, **args}}
-    ),
-    st.sampled_from(["kernel", "kernel", "kernel", "gpu_memcpy"]),
-    st.sampled_from(KERNELS),
-    st.sampled_from([0, 0, 0, 1]),
-    st.sampled_from([7, 7, 20]),
-    start,
-    length,
-    st.fixed_dictionaries({}, optional={"correlation": correlation, "External id": st.integers(1, 6)}),
-)
-waits = st.builds(
-    lambda stream, at: (
-        {"ph": "X", "cat": "cuda_sync", "name": "Stream Wait Event", "pid": 0, "tid": stream}
-        | {"ts": at, "dur": 1, "args": {"device": 0, "stream": stream, "cuda_sync_kind": "Stream Wait Event"}}
-    ),
-    st.sampled_from([7, 20]),
-    start,
-)
-memory = st.builds(
-    lambda where, at: (
-        {"ph": "i", "s": "t", "name": "[memory]", "pid": where[0], "tid": where[1], "ts": at}
-        | {"args": {"Bytes": 8, "Addr": at, "Device Type": 1, "Device Id": 0}}
-    ),
-    lane,
-    start,
-)
 AUTOGRAD = {"ph": "M", "name": "thread_name", "pid": 1, "tid": 2, "ts": 0, "args": {"name": "pt_autograd_0"}}
 
-
-def some(rows, most):
-    return st.lists(rows, max_size=most)
-
-
-traces = st.builds(
-    lambda *groups: [row for group in groups for row in group],
-    some(ops, 14),
-    some(ranges, 5),
-    some(frames, 5) | st.just([]),
-    st.lists(calls, min_size=2, max_size=12),
-    st.lists(gpu, min_size=2, max_size=12),
-    some(overheads, 2),
-    some(waits, 2),
-    some(memory, 2),
-    st.sampled_from([[], [], [AUTOGRAD]]),
-)
+lanes = st.sampled_from([(1, 1), (1, 1), (1, 1), (1, 1), (1, 2), (1, 2), (2, 1)])
+starts = st.integers(1, 80).map(lambda n: n * 5)
+lengths = st.sampled_from([0, 1, 5, 5, 10, 20, 50, 120, 200])
+ids = st.none() | st.integers(1, 6)
 
 
-@given(traces)
+@st.composite
+def host(draw, category, names, **args):
+    """A row of a host thread."""
+    pid, tid = draw(lanes)
+    found = {key: draw(value) for key, value in args.items()}
+    return {"ph": "X", "cat": category, "name": draw(st.sampled_from(names)), "pid": pid, "tid": tid} | {
+        "ts": draw(starts),
+        "dur": draw(lengths),
+        "args": {key: value for key, value in found.items() if value is not None},
+    }
+
+
+@st.composite
+def work(draw, call):
+    """What a launch starts on the GPU: soon, late, or (by clock noise) a little too early."""
+    several = st.integers(1, 3) if "Graph" in call["name"] else st.sampled_from([0, 1, 1, 1, 1])
+    device, stream = draw(st.sampled_from([(0, 7), (0, 7), (0, 7), (0, 20), (1, 7)]))
+    found, at = [], call["ts"]
+    for _ in range(draw(several)):
+        at += draw(st.sampled_from([-5, 0, 5, 5, 10, 20, 20, 150]))
+        args = {"device": device, "stream": stream, "correlation": call["args"]["correlation"]}
+        if external := draw(st.integers(1, 6) if "External id" in call["args"] else ids):
+            args["External id"] = external
+        kind = "gpu_memcpy" if "Memcpy" in call["name"] else "kernel"
+        found.append(
+            {"ph": "X", "cat": kind, "name": draw(st.sampled_from(KERNELS)), "pid": device, "tid": stream}
+            | {"ts": max(at, 0), "dur": draw(st.sampled_from([0, 1, 5, 5, 10, 30])), "args": args}
+        )
+        at = found[-1]["ts"] + found[-1]["dur"]
+    return found
+
+
+@st.composite
+def launches(draw):
+    """Calls that launch, with what they start; an id seldom occurs twice."""
+    found = []
+    for number in range(draw(st.integers(2, 9))):
+        call = draw(host("cuda_runtime", LAUNCHES, **{"External id": ids}))
+        call["args"]["correlation"] = draw(st.sampled_from([number + 1] * 9 + [1]))
+        found += [call, *draw(work(call))]
+    return found
+
+
+@st.composite
+def carried_over(draw):
+    """Work whose launch was not recorded."""
+    call = {
+        "name": draw(st.sampled_from(LAUNCHES)),
+        "ts": draw(starts),
+        "args": {"correlation": draw(st.integers(1, 99))},
+    }
+    return draw(work(call))
+
+
+@st.composite
+def waits(draw):
+    """A recorded wait of a stream."""
+    stream = draw(st.sampled_from([7, 20]))
+    kind = draw(st.sampled_from(["Stream Wait Event", "Stream Wait Event", "Context Sync"]))
+    return {"ph": "X", "cat": "cuda_sync", "name": kind, "pid": 0, "tid": stream, "ts": draw(starts), "dur": 1} | {
+        "args": {"device": 0, "stream": stream, "cuda_sync_kind": kind}
+    }
+
+
+@st.composite
+def allocations(draw):
+    """An event of the allocator."""
+    (pid, tid), at = draw(lanes), draw(starts)
+    return {"ph": "i", "s": "t", "name": "[memory]", "pid": pid, "tid": tid, "ts": at} | {
+        "args": {"Bytes": 8, "Addr": at, "Device Type": 1, "Device Id": 0}
+    }
+
+
+@st.composite
+def traces(draw):
+    numbers = {"External id": ids, "Sequence number": st.none() | st.integers(1, 3), "Fwd thread id": st.integers(0, 2)}
+    found = draw(launches())
+    found += draw(st.lists(host("cpu_op", OPS, **numbers), max_size=16))
+    found += draw(st.lists(host("user_annotation", RANGES), max_size=5))
+    found += draw(st.lists(host("cuda_runtime", CALLS, correlation=st.just(0)), max_size=5))
+    found += draw(st.just([]) | st.lists(host("python_function", FRAMES), max_size=5))
+    found += draw(st.lists(host("overhead", OVERHEADS), max_size=2))
+    found += draw(st.lists(waits(), max_size=2))
+    found += draw(st.lists(allocations(), max_size=2))
+    found += draw(st.just([]) | carried_over())
+    return found + draw(st.sampled_from([[], [], [AUTOGRAD]]))
+
+
+@given(traces())
 @HERE
 def test_a_random_trace(tmp_path_factory, events):
     folder = tmp_path_factory.mktemp("random")

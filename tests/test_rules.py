@@ -1,15 +1,16 @@
-"""The kernel classification by name: one table of patterns, the smallest matching priority wins."""
+"""The classification of kernels by their names and their operators: the smallest matching priority wins."""
 
 import gzip
 import json
 from collections import Counter
-from pathlib import Path
 
 import duckdb
 import pytest
+from cases import Case
+from recorded import RECORDED, parameters, recorded
 
-RULES = Path(__file__).parents[1] / "traceq" / "store" / "rules.csv"
-REAL_TRACES = Path(__file__).parents[2] / "shared" / "data"
+from traceq.store.build import RULES
+
 REAL_TRACE_LIMIT = 0.03
 
 CATEGORIES = {
@@ -27,6 +28,7 @@ COLUMNS = {
     "category": "VARCHAR",
     "origin": "VARCHAR",
     "decisive": "BOOLEAN",
+    "applies_to": "VARCHAR",
     "note": "VARCHAR",
 }
 CLASSIFY = """
@@ -35,7 +37,7 @@ CLASSIFY = """
            coalesce(arg_min(origin, priority), 'unknown'),
            coalesce(arg_min(decisive, priority), false),
            min(priority)
-    FROM (SELECT DISTINCT unnest(?) AS name) LEFT JOIN rules ON regexp_matches(name, pattern)
+    FROM (SELECT DISTINCT unnest(?) AS name) LEFT JOIN rules ON regexp_matches(name, pattern) AND applies_to = ?
     GROUP BY name
 """
 
@@ -437,6 +439,73 @@ CASES = [
     *NOT_GEMM_BUT,
 ]
 
+# What the operators of each category are called; a kernel that its own name does not tell gets the category.
+OPERATORS = {
+    "gemm": """
+        aten::mm aten::addmm aten::bmm aten::baddbmm aten::addbmm aten::mv aten::addmv aten::dot aten::matmul
+        aten::_scaled_mm aten::_grouped_mm aten::_int_mm aten::_addmm_activation aten::mm.out aten::linear
+    """,
+    "conv": """
+        aten::conv2d aten::convolution aten::_convolution aten::cudnn_convolution aten::convolution_backward
+        aten::cudnn_convolution_transpose aten::_conv_depthwise2d aten::miopen_convolution aten::thnn_conv2d
+        aten::_slow_conv2d_forward aten::slow_conv3d aten::cudnn_convolution_backward_weight
+    """,
+    "attention": """
+        aten::scaled_dot_product_attention aten::_scaled_dot_product_flash_attention aten::_flash_attention_forward
+        aten::_efficient_attention_backward aten::_scaled_dot_product_cudnn_attention_backward
+        aten::_scaled_dot_product_efficient_attention flash_attn::_flash_attn_forward
+    """,
+    "rnn": "aten::_cudnn_rnn aten::_cudnn_rnn_backward aten::lstm aten::gru aten::lstm_cell aten::miopen_rnn",
+    "norm": """
+        aten::native_layer_norm aten::layer_norm aten::cudnn_batch_norm aten::native_batch_norm_backward
+        aten::_fused_rms_norm aten::instance_norm aten::cudnn_batch_norm_backward aten::group_norm
+        aten::native_layer_norm_backward _C::rms_norm _C::fused_add_rms_norm
+    """,
+    "softmax": "aten::softmax aten::_softmax aten::_log_softmax aten::_softmax_backward_data aten::log_softmax",
+    "pool": """
+        aten::max_pool2d aten::max_pool2d_with_indices aten::adaptive_avg_pool2d aten::_adaptive_avg_pool2d_backward
+        aten::avg_pool2d aten::max_pool2d_with_indices_backward
+    """,
+    "embedding": "aten::embedding aten::embedding_dense_backward aten::_embedding_bag aten::embedding_bag",
+    "loss": """
+        aten::nll_loss_forward aten::nll_loss_backward aten::cross_entropy_loss aten::mse_loss aten::mse_loss_backward
+        aten::binary_cross_entropy_with_logits aten::smooth_l1_loss aten::kl_div
+    """,
+    "rng": "aten::native_dropout aten::dropout aten::normal_ aten::uniform_ aten::bernoulli_ aten::rand aten::randn",
+    "sort": "aten::sort aten::topk aten::argsort",
+    "indexing": """
+        aten::index aten::index_select aten::index_put_ aten::_index_put_impl_ aten::gather aten::scatter_add_
+        aten::masked_select aten::nonzero aten::index_add_ aten::take aten::upsample_nearest2d
+    """,
+    "copy": "aten::copy_ aten::clone aten::cat aten::contiguous aten::stack aten::_to_copy aten::constant_pad_nd",
+    "fft": "aten::_fft_r2c aten::_fft_c2c aten::fft_rfft aten::stft",
+    "quantize": "aten::quantize_per_tensor aten::dequantize aten::fake_quantize_per_tensor_affine",
+    "reduction": "aten::sum aten::mean aten::max aten::argmax aten::norm aten::linalg_vector_norm aten::cumsum",
+    "elementwise": """
+        aten::add aten::add_ aten::mul aten::div aten::relu aten::gelu aten::gelu_backward aten::silu aten::fill_
+        aten::zero_ aten::where aten::sub aten::pow aten::_foreach_add_ aten::_fused_adamw_ aten::clamp_min
+    """,
+}
+# Operators that say nothing of the kernels launched in them: they hold any.
+WRAPPERS = [
+    *("CompiledFunction", "CompiledFunctionBackward", "Torch-Compiled Region: 0/0", "## Call CompiledFxGraph abc ##"),
+    *(
+        "TorchDynamo Cache Lookup",
+        "AOTDispatcher Runtime Wrapper Prologue",
+        "Pregraph bytecode",
+        "_compile.compile_inner",
+    ),
+    *(
+        "autograd::engine::evaluate_function: MmBackward0",
+        "autograd::engine::evaluate_function: CompiledFunctionBackward",
+    ),
+    *("autograd::engine::evaluate_function: torch::autograd::AccumulateGrad", "MmBackward0", "AddmmBackward0"),
+    *("ConvolutionBackward0", "NativeLayerNormBackward0", "torch::autograd::AccumulateGrad"),
+    *("vllm::moe_forward", "vllm::unified_attention_with_output", "SplitLookupFunction", "triton_poi_fused_add_0"),
+    *("Optimizer.step#AdamW.step", "ProfilerStep#3", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"),
+    *("nccl:all_reduce", "c10d::allreduce_", "DistributedDataParallel.forward", "record_param_comms", "my_op", ""),
+]
+
 DECISIVE = [
     "ncclDevKernel_SendRecv",
     "triton_poi_fused_add_0",
@@ -471,14 +540,29 @@ def connection():
         yield con
 
 
-def classify(con, names):
-    rows = con.execute(CLASSIFY, [list(names)]).fetchall()
+def classify(con, names, what="kernel"):
+    rows = con.execute(CLASSIFY, [list(names), what]).fetchall()
     return {name: tuple(rest) for name, *rest in rows}
 
 
 @pytest.fixture(scope="module")
 def by_name(connection):
     return classify(connection, [name for name, _, _ in CASES])
+
+
+@pytest.fixture(scope="module")
+def by_op(connection):
+    return classify(connection, [*" ".join(OPERATORS.values()).split(), *WRAPPERS], "op")
+
+
+@pytest.mark.parametrize("category", OPERATORS)
+def test_operators(by_op, category):
+    names = OPERATORS[category].split()
+    assert {name: by_op[name][:3] for name in names} == dict.fromkeys(names, (category, "unknown", False))
+
+
+def test_wrappers_say_nothing(by_op):
+    assert {name: by_op[name][3] for name in WRAPPERS} == dict.fromkeys(WRAPPERS)
 
 
 @pytest.mark.parametrize(("name", "category", "origin"), CASES, ids=lambda value: value[:60])
@@ -558,9 +642,14 @@ def test_every_pattern_compiles_and_none_matches_everything(connection):
     assert len(set(patterns)) == len(patterns)
 
 
-def test_no_rule_is_dead(connection, by_name):
+def test_no_rule_is_dead(connection, by_name, by_op):
     every = {row[0] for row in connection.execute("SELECT priority FROM rules").fetchall()}
-    assert every - {row[3] for row in by_name.values()} == set()
+    assert every - {row[3] for row in [*by_name.values(), *by_op.values()]} == set()
+
+
+def test_a_rule_is_for_names_of_kernels_or_of_operators(connection):
+    rows = connection.execute("SELECT DISTINCT applies_to, decisive FROM rules ORDER BY ALL").fetchall()
+    assert rows == [("kernel", False), ("kernel", True), ("op", False)]
 
 
 def kernel_time_by_name(path):
@@ -573,13 +662,7 @@ def kernel_time_by_name(path):
     return times
 
 
-def real_traces():
-    found = sorted([*REAL_TRACES.glob("h200/*.json.gz"), *REAL_TRACES.glob("public/**/*.json.gz")])
-    absent = pytest.param(None, marks=pytest.mark.skip(reason="the recorded traces are not here"))
-    return [pytest.param(path, id=str(path.relative_to(REAL_TRACES))) for path in found] or [absent]
-
-
-@pytest.mark.parametrize("path", real_traces())
+@pytest.mark.parametrize("path", parameters(recorded(), RECORDED))
 def test_little_of_a_real_trace_is_other(connection, path):
     times = kernel_time_by_name(path)
     found = classify(connection, times)
@@ -587,3 +670,81 @@ def test_little_of_a_real_trace_is_other(connection, path):
     share = sum(left.values()) / (times.total() or 1)
     print(f"{share:7.2%} {path.name} {sorted(left, key=left.get, reverse=True)[:5]}")
     assert share < REAL_TRACE_LIMIT
+
+
+# (operator around the launch or None, launch call, kernel) and the category, its source and the origin that follow.
+SGEMM = "ampere_sgemm_128x64_tn"
+ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float> >(int)"
+RUNTIME, DRIVER, GRAPH = "cudaLaunchKernel", "cuLaunchKernel", "cudaGraphLaunch"
+WITH_OPERATOR = {
+    "nothing around it": ((None, RUNTIME, SGEMM), ("gemm", "name", "cublas")),
+    "a weak name agrees": (("aten::mm", RUNTIME, SGEMM), ("gemm", "op", "cublas")),
+    "a product in a convolution": (("aten::cudnn_convolution", RUNTIME, SGEMM), ("conv", "op", "cublas")),
+    "a product in an RNN": (("aten::_cudnn_rnn", RUNTIME, SGEMM), ("rnn", "op", "cublas")),
+    "a decisive name in a product": (("aten::addmm", RUNTIME, ADD), ("elementwise", "name", "aten")),
+    "a decisive name in a convolution": (("aten::convolution_backward", RUNTIME, ADD), ("elementwise", "name", "aten")),
+    "generated code in a product": (
+        ("aten::mm", DRIVER, "triton_poi_fused_add_0"),
+        ("fused_pointwise", "name", "inductor"),
+    ),
+    "a collective in a product": (("aten::mm", RUNTIME, "ncclDevKernel_SendRecv"), ("comm", "name", "nccl")),
+    "a name that says nothing": (("aten::_softmax", RUNTIME, "what_is_it"), ("softmax", "op", "unknown")),
+    "neither says anything": (("MmBackward0", RUNTIME, "what_is_it"), ("other", "none", "unknown")),
+    "a wrapper": (("CompiledFunction", RUNTIME, SGEMM), ("gemm", "name", "cublas")),
+    "a replay in an operator": (("aten::add", GRAPH, SGEMM), ("gemm", "name", "cublas")),
+    "a replay of what is not known": (("aten::mm", GRAPH, "what_is_it"), ("other", "none", "unknown")),
+    "the user's Triton, by its launcher": ((None, DRIVER, "add_kernel"), ("other", "none", "triton")),
+    "the user's Triton with a word": ((None, DRIVER, "my_softmax"), ("softmax", "name", "triton")),
+    "the user's Triton in an operator of theirs": (("mine::add", DRIVER, "add_kernel"), ("other", "none", "triton")),
+    "a library that calls the driver": ((None, DRIVER, SGEMM), ("gemm", "name", "cublas")),
+    "C++ that calls the driver": ((None, DRIVER, "void mine::add<float>(float*)"), ("other", "none", "unknown")),
+    "a plain name in ATen": (("aten::mm", DRIVER, "add_kernel"), ("gemm", "op", "unknown")),
+}
+
+
+@pytest.fixture(scope="module")
+def classified(tmp_path_factory):
+    """{kernel in WITH_OPERATOR: (category, source, origin)}, each launched in a thread of its own."""
+    events = []
+    for number, ((op, call, kernel), _) in enumerate(WITH_OPERATOR.values(), 1):
+        where = {"ph": "X", "pid": 1, "tid": number}
+        if op:
+            events.append(where | {"cat": "cpu_op", "name": op, "ts": 10, "dur": 10, "args": {}})
+        args = {"correlation": number}
+        events.append(where | {"cat": "cuda_runtime", "name": call, "ts": 15, "dur": 2, "args": args})
+        where = {"ph": "X", "pid": 0, "tid": 7, "ts": 100 * number, "dur": 1}
+        events.append(where | {"cat": "kernel", "name": kernel, "args": args | {"device": 0, "stream": 7}})
+    return in_a_store(events, tmp_path_factory.mktemp("rules"))
+
+
+def in_a_store(events, folder):
+    """(category, source, origin) of the kernels of a trace in their order."""
+    path = folder / "x.json"
+    path.write_text(json.dumps({"traceEvents": events}), "utf-8")
+    with Case([path], folder / "s.duckdb") as case:
+        return case.con.execute("SELECT category, category_source, origin FROM kernels ORDER BY start_ns").fetchall()
+
+
+@pytest.mark.parametrize("name", WITH_OPERATOR)
+def test_name_and_operator_together(classified, name):
+    assert classified[list(WITH_OPERATOR).index(name)] == WITH_OPERATOR[name][1]
+
+
+@pytest.mark.parametrize("args", [{"kernel_backend": "triton"}, {"kernel_file": "/tmp/x.py"}], ids=str)
+def test_an_operator_that_launches_triton_says_so(args, tmp_path):
+    kernel = {"ph": "X", "cat": "kernel", "pid": 0, "tid": 7, "ts": 100, "dur": 1}
+    events = [
+        {"ph": "X", "cat": "cpu_op", "name": "add_kernel", "pid": 1, "tid": 1, "ts": 10, "dur": 10, "args": args},
+        {
+            "ph": "X",
+            "cat": "cuda_runtime",
+            "name": RUNTIME,
+            "pid": 1,
+            "tid": 1,
+            "ts": 15,
+            "dur": 2,
+            "args": {"correlation": 1},
+        },
+        kernel | {"name": "add_kernel", "args": {"device": 0, "stream": 7, "correlation": 1}},
+    ]
+    assert in_a_store(events, tmp_path) == [("other", "none", "triton")]
