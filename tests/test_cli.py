@@ -52,6 +52,7 @@ ADD = (
     "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> >"
     "(int, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul>)"
 )
+MADE = CASES.parent / "made"
 REQUIRED = {"diff_categories": ["-p", "a=eager", "-p", "b=default"], "schema": ["-p", "table=kernels"]}
 NAMES = [
     "ordinary",
@@ -110,11 +111,12 @@ def there(place, monkeypatch):
 
 @pytest.fixture(scope="module")
 def full(tmp_path_factory):
-    """A store with the demo's two runs, long names, names with markup, names with control characters."""
+    """A store that answers every question: with the demo's two runs, what they lack, and names of every kind."""
 
     def make(folder):
         (folder / "odd.json").write_text(trace(NAMES))
         runs = [(DEMO / "eager.json.gz", "eager"), (DEMO / "default.json.gz", "default"), (LONG, "long")]
+        runs += [(MADE / f"{name}.json", name) for name in ("memory", "copies", "causes", "uneven", "compiled")]
         fill(folder / "store.duckdb", *runs, (MARKUP, "markup"), (folder / "odd.json", "odd\x1b[7m\nrun"))
 
     return shared(tmp_path_factory, "full", make) / "store.duckdb"
@@ -166,7 +168,7 @@ ERRORS = [
     (["query", "diff_categories", "-p", "a=one", "-p", "b=three"], 2, "no run is called 'three'"),
     (["query", "gemm_share", "-p", "nope=1"], 2, "no parameter 'nope'\nhint: its parameters: run"),
     (["query", "runs", "--run", "one"], 2, "no parameter 'run'\nhint: its parameters: none"),
-    (["query", "top_kernels", "-p", "top=many"], 2, "top='many' is no BIGINT\nhint: top: names to show"),
+    (["query", "top_kernels", "-p", "top=many"], 2, "top='many' is no BIGINT\nhint: top: rows to show"),
     (["query", "top_kernels", "-p", "top=1.5"], 2, "top='1.5' is no BIGINT"),
     (["query", "top_kernels", "-p", "top=99999999999999999999"], 2, "top='99999999999999999999' is no BIGINT"),
     (["query", "top_kernels", "-p", "top"], 2, "-p takes NAME=VALUE, not 'top'"),

@@ -8,6 +8,7 @@ import json
 import os
 from collections import defaultdict
 
+import pytest
 from cases import Case
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -150,10 +151,58 @@ def traces(draw):
     return found + draw(st.sampled_from([[], [], [AUTOGRAD]]))
 
 
-@given(traces())
-@HERE
-def test_a_random_trace(tmp_path_factory, events):
-    folder = tmp_path_factory.mktemp("random")
+def row(category, name, at, dur, thread=1, **args):
+    """A row of process 1."""
+    return {"ph": "X", "cat": category, "name": name, "pid": 1, "tid": thread, "ts": at, "dur": dur, "args": args}
+
+
+def kernel(at, dur, correlation):
+    where = {"device": 0, "stream": 7, "correlation": correlation}
+    return {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": at, "dur": dur, "args": where}
+
+
+# The GPU runs dry at 20 µs; what the host does then, and the launch that ends the gap.
+FOUND = {
+    "operators in one that is only a mark": [
+        row("cpu_op", "Optimizer.zero_grad#SGD.zero_grad", 10, 300),
+        row("cpu_op", "aten::zero_", 30, 90),
+        row("cpu_op", "aten::zero_", 140, 100),
+        row("cuda_runtime", "cudaLaunchKernel", 200, 5, correlation=1),
+        kernel(210, 5, 1),
+    ],
+    "the last row lasts for no time": [
+        row("overhead", "Buffer Flush", 0, 10),
+        row("overhead", "Buffer Flush", 190, 0),
+        row("cuda_runtime", "cudaLaunchKernel", 200, 5, correlation=1),
+        kernel(210, 5, 1),
+    ],
+    "an operator that outlives the one around it": [
+        row("cpu_op", "enumerate(DataLoader)#Iter.__next__", 10, 50),
+        row("cpu_op", "aten::add", 30, 150),
+        row("cuda_runtime", "cudaLaunchKernel", 200, 5, correlation=1),
+        kernel(210, 5, 1),
+    ],
+    "an allocation inside a long launch": [
+        row("cuda_runtime", "cudaLaunchKernel", 50, 150, correlation=1),
+        row("cuda_runtime", "cudaMalloc", 60, 120, correlation=0),
+        kernel(210, 5, 1),
+    ],
+    "an allocation of another thread during a long launch": [
+        row("cuda_runtime", "cudaLaunchKernel", 50, 150, correlation=1),
+        row("cuda_runtime", "cudaMalloc", 60, 120, 2, correlation=0),
+        kernel(210, 5, 1),
+    ],
+    "a replay without an id": [
+        row("cuda_runtime", "cudaGraphLaunch", 50, 10, correlation=0),
+        row("cuda_runtime", "cudaLaunchKernel", 200, 5, correlation=1),
+        kernel(210, 5, 1),
+    ],
+    "rows of no length alone": [kernel(210, 0, 1), kernel(220, 0, 2)],
+}
+
+
+def check(events, folder):
+    """Everything about a trace."""
     path = folder / "trace.json"
     path.write_text(json.dumps({"traceEvents": events}), "utf-8")
     with Case([path], folder / "s.duckdb") as case:
@@ -161,6 +210,17 @@ def test_a_random_trace(tmp_path_factory, events):
         compared = Compared(case.con, path)
         compared.check()
         check_sums(case, compared.trace)
+
+
+@given(traces())
+@HERE
+def test_a_random_trace(tmp_path_factory, events):
+    check(events, tmp_path_factory.mktemp("random"))
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_random_traces_found(name, tmp_path):
+    check([kernel(10, 10, 100), *FOUND[name]], tmp_path)
 
 
 def check_sums(case, trace):

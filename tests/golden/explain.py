@@ -605,10 +605,10 @@ def set_state(gap: Gap) -> None:
 
 
 class Overlaps:
-    """Intervals, to ask which of them overlap another."""
+    """Intervals as recorded, to ask which of them overlap another."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
-        self.spans = sorted((r.start, r.end) for r in rows if r.end > r.start)
+        self.spans = sorted((r.start, r.start + r.dur) for r in rows if r.dur > 0)
         self.starts = [start for start, _ in self.spans]
         self.latest = list(accumulate((end for _, end in self.spans), max))
 
@@ -749,12 +749,11 @@ class Causes:
         return self.looks[lane]
 
     def launch(self, launch: Call) -> str:
-        """The cause of the part after the launch began: a long call is held up by what other threads do."""
+        """The cause of the part after the launch began: a long call is held up by what any thread does."""
         if launch.dur <= LONG_LAUNCH_NS:
             return "launch_latency"
-        others = [lane for lane in self.calls if lane != launch.lane]
-        for cause, places in (("module_load", ["any", *others]), ("allocator", others)):
-            rows = [rows for place in places if (rows := self.doing.get((place, cause)))]
+        for cause in ("module_load", "allocator"):
+            rows = [rows for place in ("any", *self.calls) if (rows := self.doing.get((place, cause)))]
             spans = [span for some in rows for span in some.within(launch.start, launch.end)]
             if 2 * covered(spans) > launch.dur:
                 return cause

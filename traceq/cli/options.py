@@ -123,6 +123,8 @@ class Output:
         return []
 
     def _narrate(self, result: Result, hidden: list[str]) -> None:
+        if not result.rows:
+            narrate.note("no rows")
         if result.truncated:
             narrate.note(f"the first {len(result.rows):,} rows are shown; --limit -1 shows all")
         if hidden:

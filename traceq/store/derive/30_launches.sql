@@ -33,7 +33,8 @@ SELECT
     a.activity_id, a.kind, a.device, a.stream, a.start_ns, a.dur_ns, a.correlation_id, one.launch_id,
     CASE WHEN o.is_one THEN o.pid ELSE c.pid END AS pid,
     p.step, p.lane AS launch_lane, p.marks AS launch_marks, c.start_ns AS launch_start_ns, c.start_ns + c.dur_ns AS launch_end_ns,
-    nullif(coalesce(a.external_id, c.external_id), 0) AS external_id, a.external_id = a.correlation_id AS is_correlation
+    nullif(a.external_id, 0) AS own_external_id, coalesce(nullif(a.external_id, 0), nullif(c.external_id, 0)) AS external_id,
+    nullif(a.external_id, 0) = nullif(a.correlation_id, 0) AS is_correlation
 FROM stage.activities AS a
 CROSS JOIN stage.callers AS o
 LEFT JOIN one ON a.scope = one.scope AND a.correlation_id = one.correlation_id

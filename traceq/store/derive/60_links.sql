@@ -19,7 +19,7 @@ CREATE OR REPLACE TABLE stage.explained AS
 WITH known AS (
     SELECT external_id, min(op_id) AS op_id FROM stage.ops WHERE external_id <> 0 GROUP BY ALL HAVING count(*) = 1
 ), told AS (
-    SELECT l.activity_id, c.op_id, k.op_id AS external_op_id, o.external_id AS op_external_id, l.external_id, l.launch_lane,
+    SELECT l.activity_id, c.op_id, k.op_id AS external_op_id, nullif(o.external_id, 0) AS op_external_id, l.own_external_id, l.launch_lane,
         l.launch_marks | coalesce(i.marks, 0) AS marks, c.role AS launch_role, c.name AS launch_name
     FROM stage.linked AS l
     CROSS JOIN stage.links AS s
@@ -30,7 +30,7 @@ WITH known AS (
 )
 SELECT
     t.activity_id, t.launch_role, t.launch_name, coalesce(t.op_id, t.external_op_id) AS op_id,
-    t.op_external_id <> t.external_id AS disagrees,
+    t.op_external_id <> t.own_external_id AS disagrees,
     CASE
         WHEN t.launch_lane IS NULL THEN coalesce(o.phase, 'other')
         ELSE stage.phase(t.marks, b.lane IS NOT NULL, t.op_id IS NOT NULL OR t.external_op_id IS NOT NULL)
