@@ -27,7 +27,7 @@ def buckets_for(out: IO[str], is_wide: bool) -> int:
 
 
 def draw(result: Result, out: IO[str], is_wide: bool, buckets: int) -> None:
-    """Draw lanes as letters, which the line above them explains; a capital where at least half of a bucket is filled."""
+    """Draw lanes as letters, explained in the line above them; a capital where half of a bucket or more is filled."""
     screen = console(out, is_wide)
     rows = [dict(zip((c.name for c in result.columns), row, strict=True)) for row in result.rows]
     first = rows[0]
