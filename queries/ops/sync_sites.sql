@@ -27,8 +27,6 @@ WITH RECURSIVE waits AS (
         c.call_id,
         c.name,
         c.pid,
-        c.tid,
-        c.start_ns,
         c.dur_ns,
         c.op_id,
         c.range_id,
@@ -41,40 +39,11 @@ WITH RECURSIVE waits AS (
         AND l.run = coalesce($run::VARCHAR, l.run)
 ),
 
--- The call that a late launch waited for: of those on its thread that begin before it, the one that ends last.
-last_ends AS (
-    SELECT
-        trace_id,
-        pid,
-        tid,
-        start_ns,
-        call_id,
-        arg_max(call_id, (start_ns + dur_ns, -start_ns, -call_id)) OVER (
-            PARTITION BY trace_id, pid, tid ORDER BY start_ns, call_id ROWS UNBOUNDED PRECEDING
-        ) AS last_id
-    FROM waits
-),
-
-last_calls AS (
-    SELECT trace_id, coalesce(pid, '') AS pid, coalesce(tid, '') AS tid, start_ns, arg_max(last_id, call_id) AS last_id
-    FROM last_ends
-    GROUP BY ALL
-),
-
-late AS (
-    SELECT p.trace_id, p.ns, coalesce(c.pid, '') AS pid, coalesce(c.tid, '') AS tid, c.start_ns
-    FROM gap_parts AS p
-    JOIN gaps AS g ON g.trace_id = p.trace_id AND g.gap_id = p.gap_id
-    JOIN gpu_activities AS k ON k.trace_id = g.trace_id AND k.activity_id = g.after_id
-    JOIN api_calls AS c ON c.trace_id = k.trace_id AND c.call_id = k.launch_id
-    WHERE p.cause = 'sync'
-),
-
 blamed AS (
-    SELECT w.trace_id, w.last_id AS call_id, sum(t.ns) AS idle_ns
-    FROM late AS t
-    ASOF JOIN last_calls AS w ON w.trace_id = t.trace_id AND w.pid = t.pid AND w.tid = t.tid AND t.start_ns > w.start_ns
-    GROUP BY w.trace_id, w.last_id
+    SELECT trace_id, call_id, sum(ns) AS idle_ns
+    FROM gap_parts
+    WHERE cause = 'sync'
+    GROUP BY trace_id, call_id
 ),
 
 -- Ids follow the nesting: the outermost operator around one is the last of depth 0 on its thread up to it.

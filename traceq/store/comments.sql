@@ -293,6 +293,7 @@ COMMENT ON COLUMN gap_parts.part IS 'host (until the launch began), launch (from
 COMMENT ON COLUMN gap_parts.cause IS 'why, e.g. sync, dataloader, cpu_ops, python, launch_latency, queue_latency, in_graph, dependency; docs/meaning.md explains each';
 COMMENT ON COLUMN gap_parts.ns IS 'length of the part in ns, above 0';
 COMMENT ON COLUMN gap_parts.evidence IS 'what shows it: the name of the call, operator, range or Python function; NULL where the cause says all';
+COMMENT ON COLUMN gap_parts.call_id IS 'API call that the host or the GPU waited for: the synchronising one for sync, else the launch (api_calls.call_id); NULL without a launch';
 COMMENT ON COLUMN gap_parts.op_id IS 'operator that was being dispatched: around the launch, or around the call that waited (ops.op_id); NULL if none was';
 
 -- stream_gaps -----------------------------------------------------------------------------------------------------------
@@ -320,6 +321,7 @@ COMMENT ON COLUMN stream_gap_parts.part IS 'host (until the launch began), launc
 COMMENT ON COLUMN stream_gap_parts.cause IS 'why, e.g. sync, dataloader, cpu_ops, python, launch_latency, queue_latency, in_graph, dependency; docs/meaning.md explains each';
 COMMENT ON COLUMN stream_gap_parts.ns IS 'length of the part in ns, above 0';
 COMMENT ON COLUMN stream_gap_parts.evidence IS 'what shows it: the name of the call, operator, range or Python function; NULL where the cause says all';
+COMMENT ON COLUMN stream_gap_parts.call_id IS 'API call that the host or the GPU waited for: the synchronising one for sync, else the launch (api_calls.call_id); NULL without a launch';
 COMMENT ON COLUMN stream_gap_parts.op_id IS 'operator that was being dispatched: around the launch, or around the call that waited (ops.op_id); NULL if none was';
 
 -- gpu_busy ------------------------------------------------------------------------------------------------------------
@@ -559,6 +561,7 @@ COMMENT ON COLUMN idle.part IS 'host (until the launch began), launch (from then
 COMMENT ON COLUMN idle.cause IS 'why, e.g. sync, dataloader, cpu_ops, python, launch_latency, queue_latency, in_graph, dependency; docs/meaning.md explains each';
 COMMENT ON COLUMN idle.ns IS 'length of the part in ns, above 0';
 COMMENT ON COLUMN idle.evidence IS 'what shows it: the name of the call, operator, range or Python function; NULL where the cause says all';
+COMMENT ON COLUMN idle.call_id IS 'API call that the host or the GPU waited for: the synchronising one for sync, else the launch (api_calls.call_id); NULL without a launch';
 COMMENT ON COLUMN idle.op_id IS 'operator that was being dispatched: around the launch, or around the call that waited (ops.op_id); NULL if none was';
 
 -- stream_idle ----------------------------------------------------------------------------------------------------
@@ -580,4 +583,5 @@ COMMENT ON COLUMN stream_idle.part IS 'host (until the launch began), launch (fr
 COMMENT ON COLUMN stream_idle.cause IS 'why, e.g. sync, dataloader, cpu_ops, python, launch_latency, queue_latency, in_graph, dependency; docs/meaning.md explains each';
 COMMENT ON COLUMN stream_idle.ns IS 'length of the part in ns, above 0';
 COMMENT ON COLUMN stream_idle.evidence IS 'what shows it: the name of the call, operator, range or Python function; NULL where the cause says all';
+COMMENT ON COLUMN stream_idle.call_id IS 'API call that the host or the GPU waited for: the synchronising one for sync, else the launch (api_calls.call_id); NULL without a launch';
 COMMENT ON COLUMN stream_idle.op_id IS 'operator that was being dispatched: around the launch, or around the call that waited (ops.op_id); NULL if none was';

@@ -89,7 +89,7 @@ CREATE TABLE gaps (
 
 CREATE TABLE gap_parts (
     trace_id BIGINT NOT NULL, gap_id BIGINT NOT NULL, part VARCHAR NOT NULL, cause VARCHAR NOT NULL, ns BIGINT NOT NULL,
-    evidence VARCHAR, op_id BIGINT
+    evidence VARCHAR, call_id BIGINT, op_id BIGINT
 );
 
 CREATE TABLE stream_gaps (
@@ -100,7 +100,7 @@ CREATE TABLE stream_gaps (
 
 CREATE TABLE stream_gap_parts (
     trace_id BIGINT NOT NULL, gap_id BIGINT NOT NULL, part VARCHAR NOT NULL, cause VARCHAR NOT NULL, ns BIGINT NOT NULL,
-    evidence VARCHAR, op_id BIGINT
+    evidence VARCHAR, call_id BIGINT, op_id BIGINT
 );
 
 CREATE TABLE gpu_busy (trace_id BIGINT NOT NULL, device BIGINT NOT NULL, start_ns BIGINT NOT NULL, dur_ns BIGINT NOT NULL);

@@ -23,7 +23,7 @@ WITH parts AS (
     FROM stage.late AS g LEFT JOIN stage.slow_launches AS s USING (launch_id)
     WHERE g.after_launch_ns > 0
 )
-SELECT p.is_stream, p.gap_id, p.part, p.cause, p.ns, p.evidence, o.holder_id AS op_id
+SELECT p.is_stream, p.gap_id, p.part, p.cause, p.ns, p.evidence, p.call_id, o.holder_id AS op_id
 FROM parts AS p LEFT JOIN stage.inside_ops AS o ON o.kind = 1 AND o.id = p.call_id;
 
 INSERT INTO gap_parts BY NAME
