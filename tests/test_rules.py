@@ -730,7 +730,7 @@ def test_name_and_operator_together(classified, name):
     assert classified[list(WITH_OPERATOR).index(name)] == WITH_OPERATOR[name][1]
 
 
-@pytest.mark.parametrize("args", [{"kernel_backend": "triton"}, {"kernel_file": "/tmp/x.py"}], ids=str)
+@pytest.mark.parametrize("args", [{"kernel_backend": "triton"}, {"kernel_file": "x.py"}], ids=str)
 def test_an_operator_that_launches_triton_says_so(args, tmp_path):
     kernel = {"ph": "X", "cat": "kernel", "pid": 0, "tid": 7, "ts": 100, "dur": 1}
     events = [

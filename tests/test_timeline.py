@@ -36,7 +36,9 @@ def test_the_picture_is_the_rows(store):
     done = inside("timeline", "--run", "eager", "--step", "4", "--store", store)
     assert (done.status, done.out.splitlines()[0]) == (0, "eager: step 4, 68.066 ms")
     lanes, legends = picture(done.out)
-    answer = json.loads(inside("timeline", "--run", "eager", "--step", "4", "--store", store, "--json").out)
+    buckets = len(next(iter(lanes.values())))
+    asked = ["query", "timeline", "--run", "eager", "-p", "step=4", "-p", f"buckets={buckets}"]
+    answer = json.loads(inside(*asked, "--store", store, "--json").out)
     kinds = {"stream": "GPU work, by category", "idle": "GPU idle, by cause", "ops": "operators", "calls": "CUDA calls"}
     assert answer["rows"]
     for row in answer["rows"]:
@@ -46,6 +48,15 @@ def test_the_picture_is_the_rows(store):
         assert letter.isupper() == (row["covered_pct"] >= 50) or letter.isdigit()
     drawn = sum(letter != " " for letters in lanes.values() for letter in letters)
     assert drawn == len(answer["rows"])
+
+
+def test_json_does_not_depend_on_the_terminal(store, monkeypatch):
+    answers = []
+    for columns in (60, 200):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        answers.append(json.loads(inside("timeline", "--run", "eager", "--store", store, "--json").out))
+    assert answers[0] == answers[1]
+    assert answers[0]["params"]["buckets"] == 100
 
 
 def test_without_a_step_the_first_good_one_and_without_steps_the_whole_trace(store):

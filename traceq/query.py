@@ -20,6 +20,7 @@ from traceq.errors import Status, TraceqError
 from traceq.resources import folder
 
 T = TypeVar("T")
+OWN_WORDS = "Invalid Input Error: "  # how DuckDB begins what a query's own error() says
 RUNS = ("run", "a", "b")  # parameters that are labels of runs; a run may be called NULL
 Value = str | int | float | bool | None
 HEADER = re.compile(r"-- ([a-z]+): (.*)")
@@ -185,6 +186,8 @@ def explain(error: duckdb.Error) -> tuple[str, str | None]:
     hint = next((line for line in lines[1:] if line.startswith(("Did you mean", "Candidate"))), None)
     if lines and re.search(r'column "?(run|rank)"?', lines[0]):
         hint = "run and rank are columns of the views; beside a table they come with: JOIN labels USING (trace_id)"
+    if lines and isinstance(error, duckdb.InvalidInputException) and lines[0].startswith(OWN_WORDS):
+        return lines[0].removeprefix(OWN_WORDS), "traceq query NAME --help says what each parameter takes"
     return lines[0] if lines else type(error).__name__, hint or "traceq schema shows the tables and columns"
 
 

@@ -50,4 +50,6 @@ def show_value(value: object, unit: str | None) -> str:
         return f"{value:,.1f} %"
     if unit == "ratio":
         return f"{value:,.2f}×"
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
+    if isinstance(value, int) or (value.is_integer() and abs(value) < 2**53):
+        return f"{value:,.0f}"
+    return f"{value:,.4g}"

@@ -16,11 +16,11 @@
 -- column: pct_of_gemm DOUBLE percent -- of the kernel time of all GEMM kernels of the run; NULL if graph replays were not recorded
 -- column: tflop_per_s DOUBLE -- 2 · m · n · k · batch · calls over kernel_ns, in 10¹² a second
 -- column: pct_of_peak DOUBLE percent -- of the dense peak of the device by its data sheet; NULL for an unknown model
+-- column: peak VARCHAR -- number format of the peak: dtype, but tf32 for float32 input if the name of a kernel shows that it uses tensor cores, which have no float32
 -- column: bound VARCHAR -- what the data sheet makes longer: math, or memory (reading both matrices and writing the result once, all in dtype)
 -- column: pct_of_roof DOUBLE percent -- that longer time, of kernel_ns; above 100 where the matrices lie in the cache
 -- column: ns_per_call DOUBLE ns -- kernel time a call
 -- column: kernels BIGINT count -- their GEMM kernels: a split product has several a call
--- column: peak VARCHAR -- number format of the peak: dtype, but tf32 for float32 input if the name of a kernel shows that it uses tensor cores, which have no float32
 -- chart: bar x=op y=kernel_ns
 -- order: run, kernel_ns DESC
 -- example: traceq query gemm_shapes --run eager -p top=10
@@ -192,11 +192,11 @@ SELECT
     pct_of_gemm,
     flop / nullif(kernel_ns, 0) / 1000 AS tflop_per_s,
     100.0 * flop / nullif(peak_flop, 0) AS pct_of_peak,
+    peak,
     bound,
     100.0 * least_ns / nullif(kernel_ns, 0) AS pct_of_roof,
     kernel_ns / nullif(calls, 0) AS ns_per_call,
-    kernels::BIGINT AS kernels,
-    peak
+    kernels::BIGINT AS kernels
 FROM ranked
 WHERE place <= coalesce($top::BIGINT, place)
 ORDER BY run, place

@@ -12,12 +12,12 @@
 -- column: gpu_self_pct DOUBLE percent -- that, of all kernel time of the run; NULL if graph replays were not recorded
 -- column: gpu_total_ns BIGINT ns -- kernels launched by it and all inside it, each counted once
 -- column: gpu_total_pct DOUBLE percent -- that, of all kernel time of the run; likewise
+-- column: memop_ns BIGINT ns -- copies and memsets launched by it and all inside it; no part of the kernel times
 -- column: cpu_self_ns BIGINT ns -- host time in it less operators inside it
 -- column: cpu_self_pct DOUBLE percent -- that, of the host time in operators on all threads
 -- column: cpu_total_ns BIGINT ns -- host time in it, with operators inside it, each counted once
 -- column: kernels BIGINT count -- kernels launched by it and all inside it
 -- column: host_ns_per_kernel DOUBLE ns -- cpu_total_ns over kernels
--- column: memop_ns BIGINT ns -- copies and memsets launched by it and all inside it
 -- chart: bar x=op y=gpu_self_ns
 -- order: run, as sort says, then cpu_self_ns DESC, op
 -- example: traceq query top_ops --run eager -p top=10
@@ -140,12 +140,12 @@ SELECT
     CASE WHEN is_whole THEN 100.0 * gpu_self_ns / nullif(kernel_ns, 0) END AS gpu_self_pct,
     CASE WHEN kernel_ns IS NOT NULL THEN gpu_total_ns END::BIGINT AS gpu_total_ns,
     CASE WHEN is_whole THEN 100.0 * gpu_total_ns / nullif(kernel_ns, 0) END AS gpu_total_pct,
+    CASE WHEN kernel_ns IS NOT NULL THEN memop_ns END::BIGINT AS memop_ns,
     cpu_self_ns::BIGINT AS cpu_self_ns,
     100.0 * cpu_self_ns / nullif(cpu_ns, 0) AS cpu_self_pct,
     cpu_total_ns::BIGINT AS cpu_total_ns,
     CASE WHEN kernel_ns IS NOT NULL THEN kernels END::BIGINT AS kernels,
-    cpu_total_ns / nullif(kernels, 0) AS host_ns_per_kernel,
-    CASE WHEN kernel_ns IS NOT NULL THEN memop_ns END::BIGINT AS memop_ns
+    cpu_total_ns / nullif(kernels, 0) AS host_ns_per_kernel
 FROM ranked
 WHERE place <= coalesce($top::BIGINT, place)
 ORDER BY run, place

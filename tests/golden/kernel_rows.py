@@ -339,11 +339,11 @@ def gemm_shape(key: Row, calls: list[tuple[list[Kernel], Row]], share: Any) -> R
         "pct_of_gemm": share(kernels),
         "tflop_per_s": ratio(flop, ns * 1000),
         "pct_of_peak": percent(None if flop is None else flop * 10**9, possible),
+        "peak": key["peak"],
         "bound": key["bound"],
         "pct_of_roof": percent(least, ns),
         "ns_per_call": ratio(ns, len(calls)) if key["op"] else None,
         "kernels": len(kernels),
-        "peak": key["peak"],
     }
 
 

@@ -101,12 +101,12 @@ def op_row(run: str, op: str, s: Counter[str], traces: list[Trace], work: list[W
         "gpu_self_pct": pct("gpu_self_ns"),
         "gpu_total_ns": gpu("gpu_total_ns"),
         "gpu_total_pct": pct("gpu_total_ns"),
+        "memop_ns": gpu("memop_ns"),
         "cpu_self_ns": s["cpu_self_ns"] if is_op else None,
         "cpu_self_pct": percent(s["cpu_self_ns"], sum(o.self_ns for o in ops)) if is_op else None,
         "cpu_total_ns": s["cpu_total_ns"] if is_op else None,
         "kernels": gpu("kernels"),
         "host_ns_per_kernel": ratio(s["cpu_total_ns"], s["kernels"]) if is_op else None,
-        "memop_ns": gpu("memop_ns"),
     }
 
 

@@ -124,11 +124,12 @@ class Output:
 
     def _narrate(self, result: Result, hidden: list[str]) -> None:
         if not result.rows:
-            narrate.note("no rows")
+            narrate.note(f"no rows: none occurred, or it was not recorded (traceq query {result.query} --help)")
         if result.truncated:
             narrate.note(f"the first {len(result.rows):,} rows are shown; --limit -1 shows all")
         if hidden:
-            narrate.note(f"{len(hidden)} columns do not fit: {', '.join(hidden)}; --wide or --format csv shows them")
+            which = f"{len(hidden)} columns do" if len(hidden) > 1 else "a column does"
+            narrate.note(f"{which} not fit: {', '.join(hidden)}; --wide or --format csv shows all")
         if self.format != "json":
             narrate.trust(result.trust)
 

@@ -37,15 +37,16 @@ def command(run_label: str | None, step: int | None, rank: int | None, store: Pa
     from traceq.show import timeline
 
     is_drawn = output.format == "table"
-    buckets = timeline.buckets_for(sys.stdout, output.is_wide)
     with files.open_store(files.store_path(store)) as con:
         run = run_label or _only_run(con)
         asked = query.load("timeline")
-        given = {"run": run, "step": step, "rank": rank, "buckets": buckets}
+        given: dict[str, query.Value | str] = {"run": run, "step": step, "rank": rank}
+        if is_drawn:
+            given["buckets"] = timeline.buckets_for(sys.stdout, output.is_wide)
         result = query.run(con, asked, given, None if is_drawn else output.limit)
         if not result.rows:
             raise _nothing(con, run, step, rank)
-    output.write(result, draw=lambda out: timeline.draw(result, out, output.is_wide, buckets))
+    output.write(result, draw=lambda out: timeline.draw(result, out, output.is_wide))
     return Status.OK
 
 

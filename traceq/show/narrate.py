@@ -12,7 +12,8 @@ from traceq.errors import TraceqError
 from traceq.show.text import printable
 
 PROGRESS_AFTER_S = 0.5
-MOST_RUNS = 6
+MOST_LINES = 6
+MOST_NAMES = 3
 
 
 def note(text: str) -> None:
@@ -28,12 +29,17 @@ def fail(error: TraceqError) -> None:
 
 
 def trust(found: dict[str, dict[str, Any]]) -> None:
-    """The trust line of each run that has something to say."""
-    speaking = {run: entry["notes"] for run, entry in found.items() if entry["notes"]}
-    for run, notes in list(speaking.items())[:MOST_RUNS]:
-        note(f"trust: {run}: {'; '.join(notes)}")
-    if len(speaking) > MOST_RUNS:
-        note(f"trust: {len(speaking) - MOST_RUNS} more runs have notes (traceq query trust)")
+    """The trust line of each run that has something to say; runs that say the same share one, and come last."""
+    alike: dict[str, list[str]] = {}
+    for run, entry in found.items():
+        if entry["notes"]:
+            alike.setdefault("; ".join(entry["notes"]), []).append(run)
+    lines = sorted(alike.items(), key=lambda line: len(line[1]))
+    for notes, runs in lines[:MOST_LINES]:
+        who = ", ".join(runs) if len(runs) <= MOST_NAMES else f"{len(runs)} runs"
+        note(f"trust: {who}: {notes}")
+    if more := sum(len(runs) for _, runs in lines[MOST_LINES:]):
+        note(f"trust: {more} more {'runs have' if more > 1 else 'run has'} notes (traceq query trust)")
 
 
 @contextlib.contextmanager

@@ -21,7 +21,11 @@ PIPE_WIDTH = 160
 TEXT_WIDTH = 24  # what a text column may be cut to before whole columns are left out
 GAP = 2  # columns between two: one of padding, one of the box
 LONGEST = 400
-COMMON = re.compile(r"^void |\(anonymous namespace\)::|at::native::")
+WHERE = {"run", "rank", "device", "stream", "step", "a_run", "b_run"}
+KERNEL_NAMES = {"name", "kernel", "kernel_name"}
+COMMON = re.compile(
+    r"^void |\(anonymous namespace\)::|at::native::|, std::array<char\*, \d+ul>|\((?:[^()]|\([^()]*\))*\)$"
+)
 
 
 def console(out: IO[str], is_wide: bool = False) -> Console:
@@ -40,20 +44,35 @@ def show(result: Result, out: IO[str], is_wide: bool = False) -> list[str]:
         return []
     is_raw = result.layout == "raw"
     overflow: Literal["fold", "ellipsis"] = "fold" if result.layout == "wrap" else "ellipsis"
-    headings = [c.name if is_raw else heading(c.name, c.unit) for c in result.columns]
     cells = [[_cell(v, c, is_raw) for v, c in zip(row, result.columns, strict=True)] for row in result.rows]
-    needs = [max(map(_width, [name, *(row[place] for row in cells)])) for place, name in enumerate(headings)]
-    widths = _fitting(result.columns, needs, screen.width)
+    columns, headings, needs = result.columns, *_measured(result.columns, cells, is_raw)
+    dull: list[str] = []
+    if not is_raw and sum(_least(columns, needs)) + GAP * (len(columns) - 1) > screen.width:
+        kept = [place for place, c in enumerate(columns) if not _is_dull(c, [row[place] for row in cells])]
+        dull = [c.name for place, c in enumerate(columns) if place not in kept]
+        columns, cells = tuple(columns[p] for p in kept), [[row[p] for p in kept] for row in cells]
+        headings, needs = _measured(columns, cells, is_raw)
+    widths = _fitting(columns, needs, screen.width)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    for name, column, width in zip(headings, result.columns, widths, strict=False):
+    for name, column, width in zip(headings, columns, widths, strict=False):
         justify: Literal["left", "right"] = "right" if _is_number(column) else "left"
-        wraps = result.layout == "wrap" and column is result.columns[len(widths) - 1]
+        wraps = result.layout == "wrap" and column is columns[len(widths) - 1]
         table.add_column(Text(name), justify=justify, width=width, no_wrap=not wraps, style=_style(column))
     for row in cells:
-        shown = [_shortened(cell, c, w) for cell, c, w in zip(row, result.columns, widths, strict=False)]
+        shown = [_shortened(cell, c, w) for cell, c, w in zip(row, columns, widths, strict=False)]
         table.add_row(*(Text(cell, overflow=overflow) for cell in shown))
     screen.print(table)
-    return [c.name for c in result.columns[len(widths) :]]
+    return [*dull, *(c.name for c in columns[len(widths) :])]
+
+
+def _measured(columns: Sequence[Column], cells: Sequence[Sequence[str]], is_raw: bool) -> tuple[list[str], list[int]]:
+    headings = [c.name if is_raw else heading(c.name, c.unit) for c in columns]
+    return headings, [max(map(_width, [name, *(row[p] for row in cells)])) for p, name in enumerate(headings)]
+
+
+def _is_dull(column: Column, cells: Sequence[str]) -> bool:
+    """Whether a column only says where the rows are from, and the same of all: the first to go where room is short."""
+    return column.name in WHERE and len(set(cells)) == 1
 
 
 def _width(text: str) -> int:
@@ -61,10 +80,12 @@ def _width(text: str) -> int:
 
 
 def _shortened(text: str, column: Column, width: int) -> str:
-    """A kernel's name without what most have in common, where it would be cut."""
-    if column.name != "name" or cell_len(text) <= width:
+    """A kernel's name where it would be cut: without what most have in common, and cut in its middle."""
+    if column.name not in KERNEL_NAMES or cell_len(text) <= width:
         return text
-    return COMMON.sub("", text)
+    text = COMMON.sub("", text)
+    tail = (width - 1) // 3
+    return text if cell_len(text) <= width or tail < 4 else f"{text[: width - 1 - tail]}…{text[-tail:]}"
 
 
 def _records(result: Result, screen: Console) -> None:
@@ -91,7 +112,7 @@ def _records(result: Result, screen: Console) -> None:
 
 def _fitting(columns: Sequence[Column], needs: Sequence[int], width: int) -> list[int]:
     """Widths of the columns that fit, the first ones first; text may be cut, numbers may not."""
-    least = [n if _is_number(c) else min(n, TEXT_WIDTH) for n, c in zip(needs, columns, strict=True)]
+    least = _least(columns, needs)
     widths: list[int] = []
     while len(widths) < len(least) and (not widths or sum(widths) + least[len(widths)] + GAP * len(widths) <= width):
         widths.append(least[len(widths)])
@@ -101,6 +122,10 @@ def _fitting(columns: Sequence[Column], needs: Sequence[int], width: int) -> lis
         widths[place] += more
         spare -= more
     return widths
+
+
+def _least(columns: Sequence[Column], needs: Sequence[int]) -> list[int]:
+    return [n if _is_number(c) else min(n, TEXT_WIDTH) for n, c in zip(needs, columns, strict=True)]
 
 
 def _cell(value: object, column: Column, is_raw: bool = False) -> str:

@@ -26,9 +26,9 @@ def buckets_for(out: IO[str], is_wide: bool) -> int:
     return 400 if is_wide else max(console(out).width - LABEL_WIDTH - 1, 10)
 
 
-def draw(result: Result, out: IO[str], is_wide: bool, buckets: int) -> None:
+def draw(result: Result, out: IO[str], is_wide: bool) -> None:
     """Draw lanes as letters, explained in the line above them; a capital where half of a bucket or more is filled."""
-    screen = console(out, is_wide)
+    screen, buckets = console(out, is_wide), int(str(result.params["buckets"]))
     rows = [dict(zip((c.name for c in result.columns), row, strict=True)) for row in result.rows]
     first = rows[0]
     step = "the whole trace" if first["step"] is None else f"step {first['step']}"
