@@ -830,7 +830,7 @@ def test_no_line_of_a_table_is_wider_than_the_terminal(full, monkeypatch, name, 
 def test_columns_that_do_not_fit_are_named(full):
     done = traceq("query", "top_kernels", "--store", full, env={"COLUMNS": "80"})
     assert re.search(r"^traceq: \d+ columns do not fit: .*max_ns; --wide or --format csv shows all$", done.err, re.M)
-    done = traceq("query", "top_kernels", "--store", full, "--wide", env={"COLUMNS": "80"})
+    done = traceq("query", "top_kernels", "--run", "long", "--store", full, "--wide", env={"COLUMNS": "80"})
     assert "do not fit" not in done.err
     assert json.loads(LONG.read_text())["traceEvents"][-1]["name"][:400] in done.out
 
