@@ -63,7 +63,7 @@ PROMISED = {
     """,
 }
 # Promised, but no feature fills them yet: they come with the rooflines that divide by them.
-NOT_YET = {("devices", "peak_bytes_per_s"), ("devices", "peak_flops")}
+NOT_YET = {("devices", "peak_flops")}
 
 TABLES = "SELECT table_name, comment FROM duckdb_tables() WHERE NOT internal ORDER BY ALL"
 VIEWS = "SELECT view_name, comment FROM duckdb_views() WHERE NOT internal ORDER BY ALL"

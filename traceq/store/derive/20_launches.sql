@@ -32,7 +32,7 @@ WITH one AS (
 )
 SELECT
     a.activity_id, a.kind, a.device, a.start_ns, a.dur_ns, one.launch_id,
-    CASE WHEN o.is_one THEN o.pid ELSE c.pid END AS pid,
+    CASE WHEN a.pid IS NOT NULL THEN a.pid WHEN o.is_one THEN o.pid ELSE c.pid END AS pid,
     s.step, c.tid AS launch_tid, c.start_ns AS launch_start_ns, c.start_ns + c.dur_ns AS launch_end_ns
 FROM stage.activities AS a
 CROSS JOIN stage.callers AS o

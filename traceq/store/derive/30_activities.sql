@@ -22,8 +22,8 @@ FROM query(getvariable('rule_cases')) AS n LEFT JOIN rules AS r ON r.priority = 
 
 INSERT INTO gpu_activities BY NAME
 SELECT
-    1 AS trace_id, a.* EXCLUDE (scope, collective), l.launch_id, l.pid, l.step,
-    coalesce(n.short_name, a.name) AS short_name,
+    1 AS trace_id, a.* EXCLUDE (scope, collective, pid, short_name), l.launch_id, l.pid, l.step,
+    coalesce(a.short_name, n.short_name, a.name) AS short_name,
     n.category AS category, n.category AS category_by_name,
     CASE WHEN n.category = 'other' THEN 'none' WHEN n.category IS NOT NULL THEN 'name' END AS category_source, n.origin AS origin
 FROM stage.activities AS a
