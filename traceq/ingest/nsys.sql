@@ -220,14 +220,14 @@ WITH gpu AS (
         n.id, n.start_ns, n.dur_ns, 'memcpy' AS kind,
         concat(
             'Memcpy ', coalesce(c.label, '[kind ' || k.copyKind || ']'),
-            CASE WHEN k.copyKind > 10 THEN ' (Unified)' WHEN s.label IS NOT NULL THEN format(' ({} -> {})', s.label, d.label) END
+            CASE WHEN k.copyKind BETWEEN 11 AND 13 THEN ' (Unified)' WHEN s.label IS NOT NULL THEN format(' ({} -> {})', s.label, d.label) END
         ) AS name,
         k.globalPid, k.deviceId, k.contextId, k.greenContextId, k.streamId, k.correlationId, k.graphNodeId,
         k.bytes, c.label AS copy_kind, s.label AS src_kind, d.label AS dst_kind,
         coalesce(a.device, k.srcDeviceId) AS src_device, coalesce(b.device, k.dstDeviceId) AS dst_device,
         CASE
-            WHEN k.copyKind > 10 OR k.copyCount > 1 THEN stage.without_nulls(json_object(
-                'unified', CASE WHEN k.copyKind > 10 THEN true END, 'virtualAddress', k.virtualAddress,
+            WHEN k.copyKind BETWEEN 11 AND 13 OR k.copyCount > 1 THEN stage.without_nulls(json_object(
+                'unified', CASE WHEN k.copyKind BETWEEN 11 AND 13 THEN true END, 'virtualAddress', k.virtualAddress,
                 'migrationCause', k.migrationCause, 'copyCount', k.copyCount
             ))
         END AS details
