@@ -407,6 +407,20 @@ def test_times_of_another_type(opened, what):
     assert case.one("SELECT sum(lost)::BIGINT FROM event_counts") == (0 if right else 1)
 
 
+def test_indexes_and_sparse_row_numbers(opened, tmp_path):
+    path = export().write(tmp_path / "x.sqlite")
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE INDEX StringIds_V2 ON StringIds (id)")
+        db.execute("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET rowid = -5 WHERE rowid = 2")
+        db.execute("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET rowid = 9223372036854775807 WHERE rowid = 3")
+        db.execute("CREATE TABLE SCHED_EVENTS (start)")
+        db.execute("INSERT INTO SCHED_EVENTS (rowid, start) VALUES (100, 1)")
+        db.commit()
+    case = opened(path)
+    assert case.one("SELECT count(*) FROM kernels") == 4
+    assert case.one("SELECT sum(skipped)::BIGINT FROM event_counts") == 1
+
+
 def test_texts_of_any_bytes(opened, tmp_path):
     path = export().nvtx("plain", 1, 2).write(tmp_path / "x.sqlite")
     with closing(sqlite3.connect(path)) as db:

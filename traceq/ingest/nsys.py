@@ -203,7 +203,7 @@ class _Export(Protocol):
     columns: dict[str, list[str]]
 
     def rows(self, name: str) -> int:
-        """How many rows a table has; for a SQLite file an upper bound, since counting them takes long."""
+        """How many rows a table has."""
 
     def load(self, name: str, columns: dict[str, str], target: str, shown: _Shown) -> None:
         """Copy the `columns` (name -> type) of a table into the stage table `target`."""
@@ -294,13 +294,15 @@ class _Sqlite:
         self.con = con
         self.db = db
         self.db.text_factory = bytes
-        names = [name.decode("utf-8", "replace") for (name,) in db.execute("SELECT name FROM sqlite_master")]
-        self.columns = {name: self._columns(name) for name in names}
+        tables = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        self.columns = {name: self._columns(name) for name in (n.decode("utf-8", "replace") for (n,) in tables)}
+        self.counted: dict[str, int] = {}
 
     def rows(self, name: str) -> int:
-        """The largest number of a row."""
-        found = self.db.execute(f"SELECT max(rowid) FROM {_name(name)}").fetchone()[0]
-        return int(found or 0)
+        """How many rows a table has, counted once: that reads it whole."""
+        if name not in self.counted:
+            (self.counted[name],) = self.db.execute(f"SELECT count(*) FROM {_name(name)}").fetchone()
+        return self.counted[name]
 
     def load(self, name: str, columns: dict[str, str], target: str, shown: _Shown) -> None:
         """SQLite makes the next lists while DuckDB parses these."""

@@ -4,6 +4,7 @@
 
 -- A globalTid holds host and process in its upper bits and the thread in its lower 24; a globalPid is one without a thread.
 CREATE OR REPLACE MACRO stage.pid_of(g) AS (g - (g & 16777215))::VARCHAR;
+CREATE OR REPLACE MACRO stage.scope_of(g) AS (g >> 24)::VARCHAR;
 CREATE OR REPLACE MACRO stage.tid_of(g) AS (g & 16777215)::VARCHAR;
 CREATE OR REPLACE MACRO stage.os_pid_of(g) AS (g >> 24) & 16777215;
 CREATE OR REPLACE MACRO stage.name_of(value, id) AS coalesce(value, '[name ' || id || ']');
@@ -85,35 +86,34 @@ FROM parsed;
 
 CREATE OR REPLACE VIEW stage.timed AS
 SELECT 'kernel' AS source, 'gpu_activities' AS stored_in, rowid AS row, start, "end", correlationId AS correlation,
-    globalPid AS place, hash(deviceId, contextId, streamId, demangledName, gridX, gridY, gridZ) AS rest
+    hash(globalPid, deviceId, contextId, streamId, demangledName, gridX, gridY, gridZ) AS rest
 FROM stage.kernel
 UNION ALL
-SELECT 'memcpy', 'gpu_activities', rowid, start, "end", correlationId, globalPid, hash(deviceId, contextId, streamId, bytes, copyKind)
+SELECT 'memcpy', 'gpu_activities', rowid, start, "end", correlationId, hash(globalPid, deviceId, contextId, streamId, bytes, copyKind)
 FROM stage.memcpy
 UNION ALL
-SELECT 'memset', 'gpu_activities', rowid, start, "end", correlationId, globalPid, hash(deviceId, contextId, streamId, bytes, value)
+SELECT 'memset', 'gpu_activities', rowid, start, "end", correlationId, hash(globalPid, deviceId, contextId, streamId, bytes, value)
 FROM stage.memset
 UNION ALL
-SELECT 'graph', 'gpu_activities', rowid, start, "end", correlationId, globalPid, hash(deviceId, contextId, streamId, graphId)
+SELECT 'graph', 'gpu_activities', rowid, start, "end", correlationId, hash(globalPid, deviceId, contextId, streamId, graphId)
 FROM stage.graph
 UNION ALL
-SELECT 'call', 'api_calls', rowid, start, "end", correlationId, globalTid, hash(nameId) FROM stage.call
+SELECT 'call', 'api_calls', rowid, start, "end", correlationId, hash(globalTid, nameId) FROM stage.call
 UNION ALL
-SELECT 'nvtx', stored_in, rowid, start, coalesce("end", start), NULL, globalTid, hash(text, eventType, domainId, rangeId)
+SELECT 'nvtx', stored_in, rowid, start, coalesce("end", start), NULL, hash(globalTid, text, eventType, domainId, rangeId)
 FROM stage.marked
 UNION ALL
-SELECT 'sync', 'syncs', rowid, start, "end", correlationId, globalPid, hash(contextId, streamId) FROM stage.sync
+SELECT 'sync', 'syncs', rowid, start, "end", NULL, NULL FROM stage.sync
 UNION ALL
-SELECT 'overhead', 'overheads', rowid, start, "end", NULL, globalTid, hash(nameId) FROM stage.overhead
+SELECT 'overhead', 'overheads', rowid, start, "end", NULL, NULL FROM stage.overhead
 UNION ALL
-SELECT 'cuda_overhead', 'overheads', rowid, start, "end", correlationId, globalTid, hash(nameId) FROM stage.cuda_overhead
+SELECT 'cuda_overhead', 'overheads', rowid, start, "end", NULL, NULL FROM stage.cuda_overhead
 UNION ALL
-SELECT 'os_call', CASE WHEN coalesce(eventClass, 27) = 27 THEN 'os_calls' END, rowid, start, "end", NULL, globalTid, hash(nameId)
-FROM stage.os_call
+SELECT 'os_call', CASE WHEN coalesce(eventClass, 27) = 27 THEN 'os_calls' END, rowid, start, "end", NULL, NULL FROM stage.os_call
 UNION ALL
-SELECT 'memory', 'memory_events', rowid, start, start, correlationId, globalPid, hash(address, memoryOperationType) FROM stage.memory
+SELECT 'memory', 'memory_events', rowid, start, start, NULL, NULL FROM stage.memory
 UNION ALL
-SELECT 'metric', 'counters', rowid, timestamp, timestamp, NULL, typeId, hash(metricId) FROM stage.metric;
+SELECT 'metric', 'counters', rowid, timestamp, timestamp, NULL, NULL FROM stage.metric;
 
 -- A time is usable if it is within 73 years of zero, its length is neither negative nor over 30 days, and, on the GPU, it is
 -- not the zero of a record that never got its times.
@@ -157,11 +157,12 @@ ORDER BY ALL;
 CREATE OR REPLACE TABLE stage.origin AS
 SELECT coalesce(min(start), 0) AS ns FROM stage.judged WHERE is_usable AND stored_in IS NOT NULL;
 
--- Ids are numbers over recorded fields, never file order. Only narrow columns are sorted; the wide ones are joined to them.
+-- Ids are numbers over recorded fields, never file order: of two GPU rows with the same times, the one launched first comes
+-- first. Only narrow columns are sorted; the wide ones are joined to them.
 CREATE OR REPLACE TABLE stage.numbered AS
 SELECT
     j.source, j.stored_in, j.row, j.start - o.ns AS start_ns, j."end" - j.start AS dur_ns,
-    row_number() OVER (PARTITION BY j.stored_in ORDER BY j.start, j."end" DESC, j.correlation, j.place, j.source, j.rest) AS id
+    row_number() OVER (PARTITION BY j.stored_in ORDER BY j.start, j."end" DESC, j.correlation, j.rest) AS id
 FROM stage.judged AS j CROSS JOIN stage.origin AS o
 WHERE j.is_usable AND j.stored_in IS NOT NULL;
 
@@ -190,7 +191,7 @@ SELECT u.globalPid, stage.pid_of(u.globalPid) AS pid, u.deviceId AS ordinal, coa
     o.device IS NOT NULL AS is_recorded
 FROM used AS u LEFT JOIN stage.os_ordinals AS o ON o.os_pid = stage.os_pid_of(u.globalPid) AND o.ordinal = u.deviceId;
 
--- GPU work: `scope` is the process, since correlation ids restart in each ---------------------------------------------
+-- GPU work: `scope` is the process (in few digits), since correlation ids restart in each ---------------------------------------------
 
 CREATE OR REPLACE TABLE stage.activities AS
 WITH gpu AS (
@@ -253,11 +254,11 @@ WITH gpu AS (
     FROM stage.graph AS k
     JOIN stage.numbered AS n ON n.source = 'graph' AND n.row = k.rowid
 ), callers AS (
-    SELECT CASE WHEN count(DISTINCT stage.pid_of(globalTid)) = 1 THEN min(stage.pid_of(globalTid)) END AS pid FROM stage.call
+    SELECT CASE WHEN count(DISTINCT globalTid >> 24) = 1 THEN min(globalTid) END AS g FROM stage.call
 )
 SELECT
     g.id AS activity_id, g.kind, g.name, g.short_name, g.mangled_name,
-    coalesce(stage.pid_of(g.globalPid), c.pid, '') AS scope, coalesce(stage.pid_of(g.globalPid), c.pid) AS pid,
+    coalesce(stage.scope_of(coalesce(g.globalPid, c.g)), '') AS scope, stage.pid_of(coalesce(g.globalPid, c.g)) AS pid,
     coalesce(o.device, g.deviceId, 0) AS device, nullif(g.contextId, 0) AS context, nullif(g.greenContextId, 0) AS green_context,
     CASE WHEN g.contextId = 0 THEN nullif(g.streamId, 0) ELSE stage.none(g.streamId) END AS stream,
     g.start_ns, g.dur_ns, g.correlationId AS correlation_id, NULL::BIGINT AS external_id,
@@ -275,7 +276,7 @@ CREATE OR REPLACE TABLE stage.calls AS
 SELECT
     n.id AS call_id, stage.name_of(s.value, k.nameId) AS recorded_name,
     CASE WHEN coalesce(k.eventClass = 1, regexp_matches(s.value, '^cu[A-Z]'), false) THEN 'driver' ELSE 'runtime' END AS api,
-    stage.pid_of(k.globalTid) AS scope, stage.pid_of(k.globalTid) AS pid, stage.tid_of(k.globalTid) AS tid,
+    stage.scope_of(k.globalTid) AS scope, stage.pid_of(k.globalTid) AS pid, stage.tid_of(k.globalTid) AS tid,
     n.start_ns, n.dur_ns, k.correlationId AS correlation_id, NULL::BIGINT AS external_id, k.returnValue AS result,
     NULL::JSON AS details
 FROM stage.call AS k
@@ -325,7 +326,7 @@ JOIN stage.numbered AS n ON n.source = 'sync' AND n.row = k.rowid
 LEFT JOIN (
     SELECT scope, correlation_id, any_value(regexp_replace(recorded_name, '(_v[0-9]+)?(_ptsz|_ptds)?$', '')) AS name
     FROM stage.calls WHERE correlation_id IN (SELECT correlationId FROM stage.sync) GROUP BY ALL HAVING count(*) = 1
-) AS c ON c.scope = stage.pid_of(k.globalPid) AND c.correlation_id = k.correlationId
+) AS c ON c.scope = stage.scope_of(k.globalPid) AND c.correlation_id = k.correlationId
 LEFT JOIN stage.sync_kinds AS t ON regexp_replace(c.name, '^(cuda|cu)', '') = t.call
 LEFT JOIN stage.sync_kinds AS u ON u.id = k.syncType
 LEFT JOIN stage.listed_ordinals AS o ON o.globalPid = k.globalPid AND o.ordinal = k.deviceId
