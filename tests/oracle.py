@@ -6,8 +6,10 @@ Deliberately naive: it shares nothing with traceq, so that agreement means somet
 from __future__ import annotations
 
 import gzip
+import heapq
 import json
-from collections import Counter
+import re
+from collections import Counter, defaultdict
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from pathlib import Path
 
@@ -16,6 +18,16 @@ CALLS = {"cuda_runtime", "cuda_driver", "runtime"}
 STEPPED = {"user_annotation", "cpu_op", "operator"}
 STATES = ("host", "launching", "queued", "unknown")
 DAY_NS = 86_400 * 10**9
+OPS = {"cpu_op", "operator"}
+PRODUCT_OP = re.compile(
+    r"aten::(mm|bmm|addmm|addbmm|baddbmm|mv|addmv|dot|_scaled_mm|_grouped_mm|_int_mm)(\..*)?|aten::_?cublas.*"
+    r"|aten::_addmm_activation.*"
+)
+PRODUCT_NAME = re.compile(
+    r"(?<!fb)gemm|gemv|nvjet|cublas|^Cijk_|cutlass.*gemm|splitKreduce|dot_kernel|triton_tem_fused.*mm", re.I
+)
+NO_PRODUCT_NAME = re.compile(r"conv|wgrad|dgrad|fprop|winograd|sdpa|flash|fmha", re.I)
+PLAIN_NAME = re.compile(r"at::native::.*(elementwise|copy|reduce|CatArray|index)", re.I)
 
 
 def load(path):
@@ -53,6 +65,54 @@ def figures(events):
         "devices": {} if _has_invisible_replay(work, calls) else _devices(work),
         "steps": _steps(rows, kernels, one_caller=len({c["pid"] for c in calls}) == 1),
     }
+
+
+def gemm(events):
+    """Kernel time in matrix products: told by the operator, by the name alone, and by name where there is an operator.
+
+    An operator also launches plain copies and additions; those are no products.
+    """
+    rows = _usable(events)
+    work = [a for a in filter(None, map(_activity, rows)) if a["kind"] == "kernel"]
+    calls = [_call(*row) for row in rows if _category(row[0]) in CALLS]
+    _link(work, calls)
+    ops = _innermost(rows, calls)
+    found = dict.fromkeys(("by_op_ns", "by_name_ns", "by_name_with_op_ns", "without_op_ns"), 0)
+    for kernel in work:
+        op, ns, name = ops.get(id(kernel["call"])), kernel["end"] - kernel["start"], kernel["name"]
+        is_plain = bool(PLAIN_NAME.search(name))
+        is_product = bool(PRODUCT_NAME.search(name)) and not NO_PRODUCT_NAME.search(name) and not is_plain
+        found["by_op_ns"] += ns if op and PRODUCT_OP.fullmatch(op) and not is_plain else 0
+        found["by_name_ns"] += ns if is_product else 0
+        found["by_name_with_op_ns"] += ns if op and is_product else 0
+        found["without_op_ns"] += 0 if op else ns
+    return found
+
+
+def _innermost(rows, calls):
+    """{id of a call: the name of the operator that is open at its start and started last; of equal ones the later}."""
+    by_thread = defaultdict(list)
+    for place, (event, start, end) in enumerate(rows):
+        if _category(event) in OPS:
+            by_thread[_thread(event)].append((start, -end, place, event["name"]))
+    found, opened, queues = {}, defaultdict(list), {thread: sorted(ops) for thread, ops in by_thread.items()}
+    reached = Counter()
+    for call in sorted(calls, key=lambda c: c["start"]):
+        thread = call["thread"]
+        ops = queues.get(thread, [])
+        while reached[thread] < len(ops) and ops[reached[thread]][0] <= call["start"]:
+            start, negative_end, place, name = ops[reached[thread]]
+            heapq.heappush(opened[thread], (-start, -negative_end, -place, name))
+            reached[thread] += 1
+        while opened[thread] and opened[thread][0][1] <= call["start"]:
+            heapq.heappop(opened[thread])
+        if opened[thread]:
+            found[id(call)] = opened[thread][0][3]
+    return found
+
+
+def _thread(event):
+    return str(event.get("pid")), str(event.get("tid"))
 
 
 def _ns(value):
@@ -98,12 +158,13 @@ def _activity(row):
     if not (kind := KINDS.get(_category(event))):
         return None
     device = _args(event).get("device", event.get("pid"))
-    return {"kind": kind, "start": start, "end": end, "device": int(device), "key": _key(event), "call": None}
+    found = {"kind": kind, "name": event.get("name"), "start": start, "end": end, "device": int(device)}
+    return found | {"key": _key(event), "call": None}
 
 
 def _call(event, start, end):
-    pid = str(event.get("pid"))
-    return {"start": start, "end": end, "pid": pid, "key": _key(event), "is_graph": "GraphLaunch" in event["name"]}
+    found = {"start": start, "end": end, "pid": str(event.get("pid")), "thread": _thread(event)}
+    return found | {"key": _key(event), "is_graph": "GraphLaunch" in event["name"]}
 
 
 def _link(work, calls):

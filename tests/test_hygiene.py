@@ -25,6 +25,8 @@ USES = {
     "runs": ["runs"],
     "query": ["query", "top_kernels"],
     "sql": ["sql", "SELECT 1"],
+    "timeline": ["timeline"],
+    "reclassify": ["reclassify"],
     "schema": ["schema"],
     "demo": ["demo"],
 }

@@ -193,7 +193,7 @@ def test_a_table_of_the_user_s_own_is_left_alone(tmp_path, store):
 
 def test_a_rule_that_is_no_regular_expression_is_named(tmp_path, store):
     with duckdb.connect(store) as con:
-        con.execute("INSERT INTO rules VALUES (7, '(', 'gemm', 'custom', true, NULL)")
+        con.execute("INSERT INTO rules (priority, pattern, category, origin) VALUES (7, '(', 'gemm', 'custom')")
     done = inside("ingest", another(tmp_path), "--store", store)
     assert done.status == 4, done
     assert "priority 7" in done.err

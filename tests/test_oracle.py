@@ -1,24 +1,15 @@
-"""Every trace at hand: the store against reference figures computed in plain Python, equal to the nanosecond.
-
-The traces recorded elsewhere lie in `shared/data` beside the checkout and are no part of the project; their tests
-skip where it is absent.
-"""
+"""Every trace at hand: the store against reference figures computed in plain Python, equal to the nanosecond."""
 
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import oracle
 import pytest
-from cases import Case
+from recorded import FIXTURES, RECORDED, SHARED, needs_recorded, parameters, recorded, stored
 
 from traceq import query as queries
 
-HERE = Path(__file__).parent
-FIXTURES = HERE.parent / "fixtures"
-SHARED = HERE.parents[1] / "shared"
-RECORDED = SHARED / "data"
 OTHER_ORACLE = SHARED / "tools" / "oracle.py"
 AT_LEAST = 50
 UNREADABLE = {  # by plain json: broken on purpose
@@ -33,6 +24,12 @@ KEYS = {"memcpys": "memcpy", "memsets": "memset", "calls": "api_calls", "events"
     "latency_first_ns": "launch_latency_median_ns",
     "latency_all_ns": "launch_latency_all_median_ns",
 }
+GEMM_KEYS = {
+    "by_op_ns": "gemm_by_op_ns",
+    "by_name_ns": "gemm_by_name_ns",
+    "by_name_with_op_ns": "gemm_by_name_linked_ns",
+    "without_op_ns": "kernel_ns_without_op",
+}
 COUNTS = """
 SELECT
     (SELECT sum(kept + skipped + lost)::BIGINT FROM event_counts) AS events,
@@ -46,23 +43,9 @@ FROM gpu_activities
 EVENTS = "SELECT ph, category, sum(kept + skipped + lost)::BIGINT FROM event_counts GROUP BY ALL"
 
 
-def largest_first(paths):
-    return sorted(paths, key=lambda p: (-p.stat().st_size, p))
-
-
-def parameters(paths, root):
-    if not paths:
-        return [pytest.param(None, marks=pytest.mark.skip(reason="the recorded traces are not here"))]
-    return [pytest.param(p, id=str(p.relative_to(root))) for p in largest_first(paths)]
-
-
 def fixtures():
     cases = [p for p in FIXTURES.glob("cases/*/input*.json*") if p.parent.name not in UNREADABLE]
     return [*FIXTURES.glob("demo/*.json.gz"), *FIXTURES.glob("h200/*.json.gz"), *cases]
-
-
-def recorded():
-    return list(RECORDED.rglob("*.json.gz"))
 
 
 def product(case):
@@ -99,6 +82,7 @@ def other_figures(path):
         **{mine: found.get(theirs) for mine, theirs in KEYS.items()},
         "devices": {int(name): other_device(d) for name, d in found["devices"].items()},
         "steps": [[s["kernels"], s["kernel_ns"]] for s in found["steps"]],
+        "gemm": {mine: found[theirs] for mine, theirs in GEMM_KEYS.items()},
     }
 
 
@@ -111,27 +95,26 @@ def other_device(found):
     }
 
 
-def check(path, folder):
-    """Compare all there is to compare for one trace, and return the reference figures."""
+def check(path, tmp_path_factory):
+    """Compare all there is to compare for one trace, and return the events and the reference figures."""
     events = oracle.load(path)
     expected = oracle.figures(events)
-    with Case([path], folder / "s.duckdb") as case:
-        assert [o.error for o in case.outcomes] == [None]
+    with stored(path, tmp_path_factory) as case:
         assert product(case) == expected
         assert {(ph, cat): n for ph, cat, n in case.con.execute(EVENTS).fetchall()} == oracle.count_events(events)
-    return expected
+    return events, expected
 
 
 @pytest.mark.parametrize("path", parameters(recorded(), RECORDED))
-def test_recorded_trace(path, tmp_path):
-    expected = check(path, tmp_path)
+def test_recorded_trace(path, tmp_path_factory):
+    events, expected = check(path, tmp_path_factory)
     if OTHER_ORACLE.exists():
-        assert other_figures(path) == expected
+        assert other_figures(path) == expected | {"gemm": oracle.gemm(events)}
 
 
 @pytest.mark.parametrize("path", parameters(fixtures(), FIXTURES))
-def test_fixture(path, tmp_path):
-    check(path, tmp_path)
+def test_fixture(path, tmp_path_factory):
+    check(path, tmp_path_factory)
 
 
 def test_the_broken_cases_are_still_broken():
@@ -141,7 +124,7 @@ def test_the_broken_cases_are_still_broken():
             oracle.load(path)
 
 
-@pytest.mark.skipif(not RECORDED.exists(), reason="the recorded traces are not here")
+@needs_recorded
 def test_enough_traces_are_compared(capfd):
     count = len(recorded())
     oracles = "both oracles" if OTHER_ORACLE.exists() else "one oracle"
@@ -151,13 +134,11 @@ def test_enough_traces_are_compared(capfd):
     assert count >= AT_LEAST
 
 
-def test_the_namespace_fbgemm_is_no_matrix_product(tmp_path):
+@needs_recorded
+def test_the_namespace_fbgemm_is_no_matrix_product(tmp_path_factory):
     """Counted by the word alone, a quarter of this public trace would be GEMM; 11.2 % is."""
     path = RECORDED / "public" / "hta" / "two_ranks" / "sampled_rank-0.json.gz"
-    if not path.exists():
-        pytest.skip("the recorded traces are not here")
-    with Case([path], tmp_path / "s.duckdb") as case:
-        found = queries.run(case.con, queries.load("gemm_share"), {})
-        share = found.rows[0][[c.name for c in found.columns].index("gemm_pct_of_kernel")]
+    with stored(path, tmp_path_factory) as case:
+        (share,) = {row["gemm_pct_of_kernel"] for row in case.ask("gemm_share") if row["origin"] == "all"}
         by_word = "SELECT 100 * sum(dur_ns) FILTER (contains(lower(name), 'gemm')) / sum(dur_ns) FROM kernels"
         assert (round(share, 1), round(case.con.execute(by_word).fetchone()[0], 1)) == (11.2, 25.7)

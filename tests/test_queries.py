@@ -41,6 +41,7 @@ VERBS = {"tables": "schema"}
 
 NO_STEPS = "no steps are marked, so there are no figures per step (traceq ingest --step-range GLOB names a range)"
 NO_STEP_TIME = "idle time is an upper bound: no un-profiled step time is known (traceq ingest --step 12.3ms)"
+NO_OPERATORS = "no operators were recorded, so GPU work belongs to no operator or module"
 WHOLE_MICROSECONDS = "times are in whole µs: shorter gaps and kernels are blurred"
 SAYS = {
     "nogpu": [
@@ -49,6 +50,7 @@ SAYS = {
         NO_STEPS,
     ],
     "warmup": [
+        NO_OPERATORS,
         "2 of 4 GPU activities (52.9 % of their time) have no launch in the trace: launched before the "
         "recording began, they are in no step",
         "100.0 % of kernel time is in kernels that no rule knows (other)",
@@ -57,13 +59,26 @@ SAYS = {
     ],
     "badtime": [
         "1 row(s) without a usable time left out: 1 of category kernel",
+        NO_OPERATORS,
         "1 of 3 launch calls have no kernel in the trace",
+        "100.0 % of idle time has no known cause (unexplained)",
         WHOLE_MICROSECONDS,
         NO_STEPS,
         NO_STEP_TIME,
     ],
-    "ranks": [NO_STEP_TIME],
+    "ranks": [NO_OPERATORS, NO_STEP_TIME],
+    "model": [
+        "2 of 13 GPU activities (12.3 % of their time) have a launch but no operator",
+        "1 of 13 GPU activities name another operator (External id) than the one open at their launch, which counts",
+        "1 row(s) of the host outlast the one around them (clock noise) and count as ending with it",
+        "7.5 % of kernel time is in kernels that no rule knows (other)",
+        "25.3 % of idle time has no known cause (unexplained)",
+        WHOLE_MICROSECONDS,
+        "recorded with stacks, shapes: CPU times and launch gaps are inflated by recording stacks",
+        NO_STEP_TIME,
+    ],
     "flagged": [
+        NO_OPERATORS,
         "1 of 6 launch calls have no kernel in the trace",
         WHOLE_MICROSECONDS,
         "the profiler itself kept the host for 0.004 ms",
@@ -74,6 +89,7 @@ SAYS = {
     "cut": [
         "cut.json: truncated: the list of events never ends; 7 whole events kept, "
         "1 unreadable event dropped near byte 1,144",
+        NO_OPERATORS,
         "1 of 3 launch calls have no kernel in the trace",
         WHOLE_MICROSECONDS,
         "1 of 2 steps are left out of medians (partial)",

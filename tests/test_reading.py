@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 from traceq import query as queries
 from traceq.errors import Status, TraceqError
 from traceq.ingest import cut, kineto
-from traceq.ingest.pipeline import Options, ingest
+from traceq.ingest.pipeline import Options, derive, ingest
 from traceq.ingest.source import Source
-from traceq.store.build import CONFIG, create, derive, trace_tables
+from traceq.store.build import CONFIG, create, trace_tables
 
 if sys.version_info >= (3, 14):
     from compression import zstd

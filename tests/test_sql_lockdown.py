@@ -12,6 +12,7 @@ from clirun import NS_UNIT, assert_fails, fill, inside, listing, traceq
 
 import traceq as api
 from traceq.errors import TraceqError
+from traceq.store.build import SCHEMA_VERSION
 
 SECRET = "planted-secret-4711"
 SPILL = "(current_setting('temp_directory') || '/out.csv')"
@@ -130,7 +131,7 @@ ALLOWED = {
     "SELECT name, dur_ns FROM kernels ORDER BY dur_ns LIMIT 1 OFFSET 1": [
         {"name": "ampere_sgemm_128x64_tn", "dur_ns": 13500}
     ],
-    "FROM meta WHERE key = 'schema_version' LIMIT 1;": [{"key": "schema_version", "value": "1"}],
+    "FROM meta WHERE key = 'schema_version' LIMIT 1;": [{"key": "schema_version", "value": str(SCHEMA_VERSION)}],
     "WITH a AS (SELECT 1 AS x UNION ALL SELECT 2) SELECT sum(x)::BIGINT AS s FROM a": [{"s": 3}],
     "VALUES (1)": [{"col0": 1}],
     "(SELECT 1 AS a)": [{"a": 1}],

@@ -37,6 +37,7 @@ from clirun import (
 )
 
 import traceq as api
+from traceq.store.build import SCHEMA_VERSION
 
 RANKS = CASES / "hand-42-rank-missing-and-rank-twice"
 HOLD = "import duckdb, sys; con = duckdb.connect(sys.argv[1]{}); print('held', flush=True); sys.stdin.read()"
@@ -332,7 +333,7 @@ def test_the_storage_format_is_the_one_of_duckdb_1_5(store):
         versions = dict(con.execute("FROM meta").fetchall())
     assert [tag["storage_version"] for (tag,) in tags] == ["v1.5.0+"]
     assert versions == {
-        "schema_version": "1",
+        "schema_version": str(SCHEMA_VERSION),
         "traceq_version": api.__version__,
         "duckdb_version": duckdb.__version__,
     }

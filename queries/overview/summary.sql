@@ -18,6 +18,7 @@
 -- column: busy_ns BIGINT ns -- union of kernels, copies and memsets
 -- column: idle_ns BIGINT ns -- window less busy
 -- column: busy_pct DOUBLE percent -- busy of the window
+-- column: busy_by_stream VARCHAR -- stream: union of its work, of the window; the busiest eight, NULL if graph replays were not recorded
 -- column: kernels BIGINT count -- kernels
 -- column: kernel_ns BIGINT ns -- sum of kernel durations; overlap counts twice
 -- column: gemm_pct_of_kernel DOUBLE percent -- matrix products, of kernel time
@@ -30,6 +31,7 @@
 -- column: launches BIGINT count -- launch calls of the trace, graph launches included
 -- column: graph_launches BIGINT count -- CUDA graph launches of the trace
 -- column: launch_call_ns BIGINT ns -- host time in launch calls, each counted once
+-- column: differ_between_steps VARCHAR -- kernels that the steps that count do not all launch as often (traceq query step_kernels); none, or NULL with fewer than two such steps
 -- order: run, rank, device
 -- example: traceq query summary --run eager
 
@@ -74,6 +76,83 @@ recorded AS (
     FROM picked AS p
     LEFT JOIN event_counts AS e ON e.trace_id = p.trace_id AND e.stored_in = 'gpu_activities'
     GROUP BY p.trace_id
+),
+
+-- A stream's work is its window less its gaps.
+stream AS (
+    SELECT
+        a.trace_id,
+        a.device,
+        a.stream,
+        a.window_ns - coalesce(g.idle_ns, 0) AS busy_ns,
+        row_number() OVER (PARTITION BY a.trace_id, a.device ORDER BY a.window_ns - coalesce(g.idle_ns, 0) DESC, a.stream) AS place
+    FROM (
+        SELECT trace_id, device, stream, max(start_ns + dur_ns) - min(start_ns) AS window_ns
+        FROM gpu_activities
+        GROUP BY trace_id, device, stream
+    ) AS a
+    LEFT JOIN (
+        SELECT trace_id, device, stream, sum(dur_ns) AS idle_ns
+        FROM stream_gaps
+        GROUP BY trace_id, device, stream
+    ) AS g ON g.trace_id = a.trace_id AND g.device = a.device AND g.stream IS NOT DISTINCT FROM a.stream
+),
+
+streams AS (
+    SELECT
+        s.trace_id,
+        s.device,
+        concat_ws(
+            ', ',
+            string_agg(
+                format('{}: {:.1f} %', coalesce(s.stream::VARCHAR, 'none'), 100.0 * s.busy_ns / nullif(w.window_ns, 0)), ', ' ORDER BY s.place
+            ) FILTER (s.place <= 8),
+            CASE WHEN count(*) > 8 THEN format('{} more', count(*) - 8) END
+        ) AS busy_by_stream
+    FROM stream AS s
+    JOIN work AS w ON w.trace_id = s.trace_id AND w.device = s.device
+    GROUP BY s.trace_id, s.device
+),
+
+good AS (
+    SELECT trace_id, pid, step, count(*) OVER (PARTITION BY trace_id, pid) AS steps
+    FROM good_steps
+),
+
+per_step AS (
+    SELECT a.trace_id, a.pid, a.name, a.step, g.steps, any_value(a.short_name) AS short_name, count(*) AS kernels, sum(a.dur_ns) AS ns
+    FROM gpu_activities AS a
+    JOIN good AS g ON g.trace_id = a.trace_id AND g.pid = a.pid AND g.step = a.step
+    WHERE a.kind = 'kernel'
+    GROUP BY a.trace_id, a.pid, a.name, a.step, g.steps
+),
+
+unlike AS (
+    SELECT trace_id, any_value(short_name) AS short_name, sum(ns) AS ns
+    FROM per_step
+    GROUP BY trace_id, pid, name, steps
+    HAVING count(*) < steps OR min(kernels) < max(kernels)
+),
+
+unlike_named AS (
+    SELECT trace_id, short_name, row_number() OVER (PARTITION BY trace_id ORDER BY sum(ns) DESC, short_name) AS place
+    FROM unlike
+    GROUP BY trace_id, short_name
+),
+
+unlike_listed AS (
+    SELECT
+        trace_id,
+        string_agg(short_name, ', ' ORDER BY place) FILTER (place <= 3)
+        || CASE WHEN count(*) > 3 THEN format(' and {} more', count(*) - 3) ELSE '' END AS names
+    FROM unlike_named
+    GROUP BY trace_id
+),
+
+compared AS (
+    SELECT trace_id, max(steps) AS steps
+    FROM good
+    GROUP BY trace_id
 ),
 
 host AS (
@@ -125,6 +204,7 @@ SELECT
     b.busy_ns::BIGINT AS busy_ns,
     (w.window_ns - b.busy_ns)::BIGINT AS idle_ns,
     100.0 * b.busy_ns / nullif(w.window_ns, 0) AS busy_pct,
+    CASE WHEN p.invisible_replays = 0 THEN m.busy_by_stream END AS busy_by_stream,
     coalesce(w.kernels, 0) AS kernels,
     w.kernel_ns::BIGINT AS kernel_ns,
     CASE WHEN p.invisible_replays = 0 THEN 100.0 * w.gemm_ns / nullif(w.kernel_ns, 0) END AS gemm_pct_of_kernel,
@@ -136,12 +216,16 @@ SELECT
     coalesce(w.carried_over, 0) AS carried_over,
     coalesce(h.launches, 0) AS launches,
     coalesce(h.graph_launches, 0) AS graph_launches,
-    h.launch_call_ns::BIGINT AS launch_call_ns
+    h.launch_call_ns::BIGINT AS launch_call_ns,
+    CASE WHEN c.steps > 1 THEN coalesce(u.names, 'none') END AS differ_between_steps
 FROM picked AS p
 JOIN recorded AS r USING (trace_id)
 LEFT JOIN work AS w USING (trace_id)
 LEFT JOIN busy AS b ON b.trace_id = p.trace_id AND b.device = w.device
 LEFT JOIN devices AS d ON d.trace_id = p.trace_id AND d.device = w.device
+LEFT JOIN streams AS m ON m.trace_id = p.trace_id AND m.device = w.device
+LEFT JOIN compared AS c ON c.trace_id = p.trace_id
+LEFT JOIN unlike_listed AS u ON u.trace_id = p.trace_id
 LEFT JOIN host AS h ON h.trace_id = p.trace_id
 LEFT JOIN stepped AS s ON s.trace_id = p.trace_id
 ORDER BY p.run, p.rank, w.device, p.trace_id

@@ -19,7 +19,9 @@ VERBS = {
     "ingest": "Read traces into the store.",
     "runs": "List the runs in the store.",
     "query": "Answer a canned question, list them, or check them.",
+    "timeline": "Draw a step: streams, idle time by cause, threads.",
     "sql": "Run any SQL on the store, read-only.",
+    "reclassify": "Apply kernel rules again, your own too.",
     "schema": "Show the tables and columns, with what they mean.",
     "demo": "Try traceq on a bundled pair of H200 traces.",
 }

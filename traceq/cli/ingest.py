@@ -9,12 +9,12 @@ from pathlib import Path
 import click
 
 from traceq import query
-from traceq.cli.options import Output, output_options, store_option
+from traceq.cli.options import Output, output_options, rules_option, store_option
 from traceq.errors import Status, TraceqError
 from traceq.ingest.pipeline import Options, Outcome, ingest
 from traceq.query import Column, Result
 from traceq.show import narrate
-from traceq.store import files
+from traceq.store import files, rules
 from traceq.units import parse_duration_ns
 
 EPILOG = """
@@ -61,11 +61,12 @@ class Duration(click.ParamType[int]):
 )
 @click.option("--step-range", metavar="GLOB", help="The ranges that are steps, where no ProfilerStep marks are.")
 @click.option("--strict", "is_strict", is_flag=True, help="Refuse files that are cut or damaged.")
+@rules_option
 @store_option
 @output_options
 def command(
     paths: tuple[str, ...], label: str | None, step_ns: int | None, step_range: str | None, is_strict: bool,
-    store: Path | None, output: Output,
+    rules_file: Path | None, store: Path | None, output: Output,
 ) -> int:  # fmt: skip
     """Read torch.profiler traces into the store.
 
@@ -74,7 +75,8 @@ def command(
     path = files.store_path(store)
     if output.path and any(Path(p).exists() and output.path.exists() and output.path.samefile(p) for p in paths):
         raise TraceqError(f"{output.path}: -o would overwrite an input", "name another file", Status.USAGE)
-    options = Options(label, step_ns, step_range, is_strict)
+    users_rules = rules.read(rules_file) if rules_file else None
+    options = Options(label, step_ns, step_range, is_strict, users_rules)
     with contextlib.nullcontext(lambda _: None) if output.is_quiet else narrate.progress() as report:
         outcomes, publish_ns = ingest(paths, path, options, report)
     runs = list(dict.fromkeys(o.run for o in outcomes if o.run and o.result != "failed"))

@@ -14,6 +14,7 @@ import click
 from traceq.errors import Status, TraceqError
 from traceq.query import Result
 from traceq.show import formats, narrate
+from traceq.store import rules
 
 TABLE_ROWS = 50
 ENDINGS = {".json": "json", ".jsonl": "jsonl", ".csv": "csv", ".md": "markdown", ".parquet": "parquet"}
@@ -24,6 +25,14 @@ def store_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """`--store FILE`."""
     text = "The store; else $TRACEQ_STORE, else ./traceq.duckdb."
     return click.option("--store", "store", metavar="FILE", type=click.Path(path_type=Path), help=text)(function)
+
+
+def rules_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`--rules FILE`; else the file in the configuration folder, if there is one."""
+    text = "Kernel rules of yours, TOML or CSV; else rules.toml or rules.csv in the configuration folder."
+    return click.option(
+        "--rules", "rules_file", metavar="FILE", type=click.Path(path_type=Path), default=rules.user_file, help=text
+    )(function)
 
 
 def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -79,8 +88,8 @@ class Output:
         self.is_quiet = is_quiet
         self.limit = (TABLE_ROWS if format_ == "table" else None) if limit is None else (None if limit < 0 else limit)
 
-    def write(self, result: Result, **more: object) -> None:
-        """Write `result`; notes about it (trust, what was left out) go to standard error."""
+    def write(self, result: Result, draw: Callable[[IO[str]], None] | None = None, **more: object) -> None:
+        """Write `result`, where a table is wanted by `draw` if given; notes about it go to standard error."""
         hidden: list[str] = []
         try:
             if self.format == "parquet":
@@ -88,7 +97,7 @@ class Output:
                     formats.to_parquet(result, file)
             else:
                 with self._text() as out:
-                    hidden = self._write(result, out, more)
+                    hidden = self._write(result, out, draw, more)
                     out.flush()
         except BrokenPipeError:
             raise
@@ -97,8 +106,12 @@ class Output:
         if not self.is_quiet:
             self._narrate(result, hidden)
 
-    def _write(self, result: Result, out: IO[str], more: dict[str, object]) -> list[str]:
-        if self.format == "json":
+    def _write(
+        self, result: Result, out: IO[str], draw: Callable[[IO[str]], None] | None, more: dict[str, object]
+    ) -> list[str]:
+        if draw and self.format == "table":
+            draw(out)
+        elif self.format == "json":
             formats.to_json(result, out, **more)
         elif self.format == "table":
             from traceq.show import table  # it brings rich, which the other formats do without

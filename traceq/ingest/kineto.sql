@@ -1,5 +1,6 @@
 -- What each event of a Chrome trace (stage.events, times in ns as recorded) becomes. Fills the base tables of one trace
--- (trace_id 1) that need no derivation, and stage.activities, stage.calls, stage.ops and stage.ranges for store/derive.
+-- (trace_id 1) that need no derivation, and for store/derive stage.activities, stage.collectives, stage.calls, stage.ops,
+-- stage.ranges, stage.python_calls and stage.memory_events.
 -- Facts about the format: libkineto's output_json.cpp and ActivityType.h, torch's profiler_kineto.cpp; `Operator`,
 -- `Runtime`, `Kernel`, `Memcpy`, `Memset` are the categories of 2021 and before.
 
@@ -175,11 +176,12 @@ FROM (VALUES
     ('double', 8), ('long', 8), ('float64', 8), ('int64', 8), ('complexfloat', 8), ('complexdouble', 16)
 ) AS t (dtype, element_bytes);
 
-INSERT INTO collectives
+CREATE OR REPLACE TABLE stage.collectives AS
 SELECT
-    1, activity_id, NULL, c."Collective name", c.dtype, c."In msg nelems", c."Out msg nelems",
-    greatest(c."In msg nelems", c."Out msg nelems") * d.element_bytes,
-    c."Process Group Name", c."Group size", c."Process Group Ranks", c."Seq", coalesce(c."Dst Rank", c."Src Rank")
+    activity_id, c."Collective name" AS name, c.dtype, c."In msg nelems" AS in_elems, c."Out msg nelems" AS out_elems,
+    greatest(c."In msg nelems", c."Out msg nelems") * d.element_bytes AS bytes, c."Process Group Name" AS group_name,
+    c."Group size" AS group_size, c."Process Group Ranks" AS ranks, c."Seq" AS sequence,
+    coalesce(c."Dst Rank", c."Src Rank") AS peer
 FROM (
     SELECT activity_id, from_json(collective, '{
         "Collective name": "VARCHAR", "dtype": "VARCHAR", "In msg nelems": "BIGINT", "Out msg nelems": "BIGINT",
@@ -211,7 +213,7 @@ SELECT
     stage.without_nan(rest)::JSON AS details
 FROM calls;
 
-CREATE OR REPLACE VIEW stage.ops AS
+CREATE OR REPLACE TABLE stage.ops AS
 WITH ops AS (
     SELECT id, name, pid, tid, start_ns, dur_ns, args, from_json(args, '{
         "External id": "BIGINT", "Sequence number": "BIGINT", "Fwd thread id": "BIGINT", "Input Dims": "JSON",
@@ -259,11 +261,11 @@ SELECT
     stage.without_nan(rest)::JSON AS details
 FROM ranges;
 
-INSERT INTO python_calls
+CREATE OR REPLACE TABLE stage.python_calls AS
 SELECT
-    1, id, name, pid, tid,
-    start_ns, dur_ns, NULL, NULL, NULL, a."Python id", a."Python parent id", a."Python module id",
-    stage.without_nan(rest)::JSON
+    id AS call_id, name, pid, tid, start_ns, dur_ns,
+    a."Python id" AS python_id, a."Python parent id" AS python_parent_id, a."Python module id" AS module_id,
+    stage.without_nan(rest)::JSON AS details
 FROM (
     SELECT *, from_json(args, '{"Python id": "BIGINT", "Python parent id": "BIGINT", "Python module id": "BIGINT"}') AS a,
         stage.others(args, '{
@@ -275,11 +277,11 @@ FROM (
 
 -- The rest -----------------------------------------------------------------------------------------------------------
 
-INSERT INTO memory_events
+CREATE OR REPLACE TABLE stage.memory_events AS
 SELECT
-    1, name, start_ns, pid, tid, NULL, nullif(a."Device Id", -1), a."Device Type", a."Bytes",
-    a."Total Allocated", a."Total Reserved", a."Addr",
-    stage.without_nan(rest)::JSON
+    id AS event_id, name, start_ns, pid, tid, nullif(a."Device Id", -1) AS device, a."Device Type" AS device_type,
+    a."Bytes" AS bytes, a."Total Allocated" AS allocated_bytes, a."Total Reserved" AS reserved_bytes, a."Addr" AS addr,
+    stage.without_nan(rest)::JSON AS details
 FROM (
     SELECT *, from_json(args, '{
         "Device Id": "BIGINT", "Device Type": "BIGINT", "Bytes": "BIGINT", "Total Allocated": "BIGINT",
@@ -291,8 +293,7 @@ FROM (
         }') AS rest
     FROM stage.kept
     WHERE stored_in = 'memory_events'
-)
-ORDER BY ALL;
+);
 
 INSERT INTO syncs
 SELECT
@@ -327,7 +328,7 @@ WITH named AS (
         string_agg(DISTINCT args->>'$.labels', ', ') FILTER (name = 'process_labels') AS labels
     FROM stage.kept WHERE stored_in = 'processes' GROUP BY 1
 ), seen AS (
-    SELECT pid FROM stage.calls UNION SELECT pid FROM stage.ops UNION SELECT pid FROM python_calls
+    SELECT pid FROM stage.calls UNION SELECT pid FROM stage.ops UNION SELECT pid FROM stage.python_calls
     UNION SELECT pid FROM stage.ranges WHERE kind IN ('record_function', 'step')
 )
 SELECT 1, s.pid, TRY_CAST(s.pid AS BIGINT), NULL, n.name, n.labels

@@ -358,18 +358,18 @@ LEFT JOIN stage.strings AS s ON s.id = k.nameId
 ORDER BY ALL;
 
 -- device_type as torch numbers it: 0 the host, 1 CUDA.
-INSERT INTO memory_events BY NAME
+CREATE OR REPLACE TABLE stage.memory_events AS
 SELECT
-    1 AS trace_id, coalesce(k.name, CASE WHEN k.memoryOperationType = 1 THEN 'free' ELSE 'alloc' END) AS name,
-    n.start_ns AS at_ns, stage.pid_of(k.globalPid) AS pid, coalesce(o.device, k.deviceId) AS device,
+    n.id AS event_id, coalesce(k.name, CASE WHEN k.memoryOperationType = 1 THEN 'free' ELSE 'alloc' END) AS name,
+    n.start_ns, stage.pid_of(k.globalPid) AS pid, NULL::VARCHAR AS tid, coalesce(o.device, k.deviceId) AS device,
     CASE WHEN k.memKind IN (0, 1) THEN 0 ELSE 1 END AS device_type,
-    CASE WHEN k.memoryOperationType = 1 THEN -k.bytes ELSE k.bytes END AS bytes, k.address::VARCHAR AS addr,
+    CASE WHEN k.memoryOperationType = 1 THEN -k.bytes ELSE k.bytes END AS bytes,
+    NULL::BIGINT AS allocated_bytes, NULL::BIGINT AS reserved_bytes, k.address::VARCHAR AS addr,
     stage.without_nulls(json_object('memory', m.label, 'correlationId', nullif(k.correlationId, 0))) AS details
 FROM stage.memory AS k
 JOIN stage.numbered AS n ON n.source = 'memory' AND n.row = k.rowid
 LEFT JOIN stage.memory_kinds AS m ON m.id = k.memKind
-LEFT JOIN stage.listed_ordinals AS o ON o.globalPid = k.globalPid AND o.ordinal = k.deviceId
-ORDER BY ALL;
+LEFT JOIN stage.listed_ordinals AS o ON o.globalPid = k.globalPid AND o.ordinal = k.deviceId;
 
 INSERT INTO counters BY NAME
 WITH names AS (SELECT typeId, metricId, any_value(metricName) AS name, any_value(typeName) AS gpu FROM stage.metric_name GROUP BY ALL)
@@ -400,3 +400,14 @@ WITH named AS (
 )
 SELECT 1, stage.pid_of(globalTid), stage.tid_of(globalTid), string_agg(DISTINCT name, ', ' ORDER BY name)
 FROM named WHERE stage.pid_of(globalTid) IN (SELECT pid FROM processes) GROUP BY globalTid ORDER BY ALL;
+
+-- What no export has.
+CREATE OR REPLACE TABLE stage.python_calls (
+    call_id BIGINT, name VARCHAR, pid VARCHAR, tid VARCHAR, start_ns BIGINT, dur_ns BIGINT, python_id BIGINT, python_parent_id BIGINT,
+    module_id BIGINT, details JSON
+);
+
+CREATE OR REPLACE TABLE stage.collectives (
+    activity_id BIGINT, name VARCHAR, dtype VARCHAR, in_elems BIGINT, out_elems BIGINT, bytes BIGINT, group_name VARCHAR, group_size BIGINT,
+    ranks VARCHAR, sequence BIGINT, peer BIGINT
+);

@@ -9,6 +9,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -16,11 +17,12 @@ from typing import Any, TypeGuard
 import duckdb
 
 from traceq.errors import Status, TraceqError
-from traceq.ingest import kineto, nsys
+from traceq.ingest import kineto, nest, nsys
 from traceq.ingest.cut import NotATraceError
 from traceq.ingest.source import Progress, Source, digest
-from traceq.store import files, publish
-from traceq.store.build import derive
+from traceq.store import files, publish, rules
+from traceq.store.build import derive_links, derive_rest
+from traceq.store.rules import Rule
 
 TRACE_NAME = re.compile(r"\.json(\.gz|\.zst|\.zstd)?$", re.I)
 DATABASE_NAME = re.compile(r"\.sqlite3?$", re.I)
@@ -31,12 +33,13 @@ LARGE_MEMORY_LIMIT = "4GB"
 
 @dataclass(frozen=True)
 class Options:
-    """What a user may say about the files of one command."""
+    """What a user may say about the files of one command; `rules` replace the user's that the store has."""
 
     label: str | None = None
     step_ns: int | None = None
     step_range: str | None = None
     strict: bool = False
+    rules: list[Rule] | None = None
 
 
 @dataclass(frozen=True)
@@ -230,17 +233,17 @@ def _size(found: Sequence[Path]) -> int:
 def _read(
     path: str, scratch: Path, store: Path, options: Options, progress: Progress | None, memory: str = MEMORY_LIMIT
 ) -> Outcome:
-    with _scratch(scratch, store, memory) as con:
+    with _scratch(scratch, store, memory, options.rules) as con:
         started = time.monotonic_ns()
         if nsys.is_export(path):
             facts = _read_nsys(con, path, scratch.with_suffix(".sqlite"), options, progress)
         else:
             facts = _read_kineto(con, path, options, progress)
         read = time.monotonic_ns()
-        derive(con)
+        clipped = derive(con)
         _check_steps(con, facts.name, options.step_range)
         counts = _counts(con)
-        publish.write_trace(con, _trace(facts), options.step_ns)
+        publish.write_trace(con, _trace(facts) | {"clipped_rows": clipped}, options.step_ns)
         con.execute("CHECKPOINT")
     return Outcome(
         path,
@@ -298,10 +301,23 @@ def _read_nsys(
     )
 
 
+def derive(con: duckdb.DuckDBPyConnection) -> int:
+    """From the staged rows of one trace everything that the store's tables hold; how many rows nesting clipped."""
+    clipped = nest.nest_ranges(con)
+    with ThreadPoolExecutor(1) as beside:  # Python nests while DuckDB links and finds the gaps
+        nested = beside.submit(nest.nest_rest, con.cursor())
+        derive_links(con)
+        clipped += nested.result()
+    derive_rest(con)
+    return clipped
+
+
 @contextlib.contextmanager
-def _scratch(path: Path, store: Path, memory: str) -> Iterator[duckdb.DuckDBPyConnection]:
+def _scratch(path: Path, store: Path, memory: str, users: list[Rule] | None) -> Iterator[duckdb.DuckDBPyConnection]:
     con = files.scratch_store(path, store, memory)
     try:
+        if users is not None:
+            rules.replace_users(con, users)
         yield con
         con.execute("DETACH stage")
     finally:
@@ -312,7 +328,8 @@ def _scratch(path: Path, store: Path, memory: str) -> Iterator[duckdb.DuckDBPyCo
 
 def _publish(store: Path, folder: Path, outcomes: list[Outcome], options: Options) -> list[Outcome]:
     has_new = any(o.result == "ingested" for o in outcomes)
-    if not has_new and not (options.step_ns and any(o.result == "known" for o in outcomes)):
+    is_told_more = options.step_ns or options.rules is not None
+    if not has_new and not (is_told_more and any(o.result == "known" for o in outcomes)):
         return outcomes
     published = []
     seed = next((folder / f"{n}.duckdb" for n, o in enumerate(outcomes) if o.result == "ingested"), None)
@@ -323,6 +340,9 @@ def _publish(store: Path, folder: Path, outcomes: list[Outcome], options: Option
             if outcome.run and options.step_ns:
                 publish.set_step(con, outcome.run, options.step_ns)
             published.append(outcome)
+        if options.rules is not None and options.rules != rules.users(con):
+            rules.replace_users(con, options.rules)
+            rules.reclassify(con)
     return published
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import duckdb
@@ -9,7 +10,9 @@ import duckdb
 from traceq.version import __version__
 
 HERE = Path(__file__).parent
-SCHEMA_VERSION = 1
+RULES = HERE / "rules.csv"
+CLASSIFY = HERE / "derive" / "70_classify.sql"
+SCHEMA_VERSION = 2
 STORE_TABLES = ("meta", "rules", "runs", "traces")
 CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": False,
@@ -19,9 +22,10 @@ CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "disabled_optimizers": "statistics_propagation,compressed_materialization",
 }
 READ_RULES = """
-INSERT INTO rules SELECT * FROM read_csv(?, header = true, quote = '"', escape = '"', delim = ',', columns = {
+INSERT INTO rules SELECT *, 'built-in'
+FROM read_csv(?, header = true, quote = '"', escape = '"', delim = ',', columns = {
     'priority': 'BIGINT', 'pattern': 'VARCHAR', 'category': 'VARCHAR', 'origin': 'VARCHAR', 'decisive': 'BOOLEAN',
-    'note': 'VARCHAR'
+    'applies_to': 'VARCHAR', 'note': 'VARCHAR'
 }) ORDER BY priority
 """
 
@@ -49,13 +53,28 @@ def complete(con: duckdb.DuckDBPyConnection) -> None:
 def create_tables(con: duckdb.DuckDBPyConnection) -> None:
     """The tables alone, with the built-in rules: what deriving a trace needs."""
     con.execute((HERE / "schema.sql").read_text("utf-8"))
-    con.execute(READ_RULES, [str(HERE / "rules.csv")])
+    con.execute(READ_RULES, [str(RULES)])
 
 
-def derive(con: duckdb.DuckDBPyConnection) -> None:
-    """Fill the derived tables of the one trace in `con` from the tables of its `stage` database."""
+def derive_links(con: duckdb.DuckDBPyConnection) -> None:
+    """What needs no nesting of the host's rows: steps, launches, busy intervals, gaps and why the host was late."""
+    _run(con, range(0, 50))
+
+
+def derive_rest(con: duckdb.DuckDBPyConnection) -> None:
+    """Everything else; the tables of the one trace in `con` are complete then."""
+    _run(con, range(50, 55))
+    with ThreadPoolExecutor(1) as beside:
+        host = beside.submit(_run, con.cursor(), range(55, 60))
+        _run(con, range(60, 80))
+        host.result()
+    _run(con, range(80, 100))
+
+
+def _run(con: duckdb.DuckDBPyConnection, numbers: range) -> None:
     for path in sorted((HERE / "derive").glob("*.sql")):
-        con.execute(path.read_text("utf-8"))
+        if int(path.name[:2]) in numbers:
+            con.execute(path.read_text("utf-8"))
 
 
 def trace_tables(con: duckdb.DuckDBPyConnection) -> list[str]:

@@ -11,13 +11,15 @@ COMMENT ON COLUMN meta.value IS 'value of the key as text, as of the store''s cr
 
 -- rules ---------------------------------------------------------------------------------------------------------------
 
-COMMENT ON TABLE rules IS 'one row a pattern of kernel names; the matching rule of smallest priority decides; rows added here apply to traces ingested afterwards';
+COMMENT ON TABLE rules IS 'one row a pattern of kernel or operator names; of those that match the one of smallest priority counts; see traceq reclassify';
 COMMENT ON COLUMN rules.priority IS 'order in which the rules are tried, smallest first';
-COMMENT ON COLUMN rules.pattern IS 'regular expression (RE2) looked for anywhere in the kernel name as recorded';
+COMMENT ON COLUMN rules.pattern IS 'regular expression (RE2) looked for anywhere in the name as recorded';
 COMMENT ON COLUMN rules.category IS 'category that the rule gives, e.g. gemm (gpu_activities.category)';
-COMMENT ON COLUMN rules.origin IS 'origin that the rule gives, e.g. cublas (gpu_activities.origin)';
-COMMENT ON COLUMN rules.decisive IS 'whether the name wins over the operator that launched the kernel; not used by this version';
+COMMENT ON COLUMN rules.origin IS 'origin that the rule gives, e.g. cublas (gpu_activities.origin); not used of a rule for operators';
+COMMENT ON COLUMN rules.decisive IS 'whether a kernel''s name wins over the operator that launched it';
+COMMENT ON COLUMN rules.applies_to IS 'kernel, or op: the names that the pattern is for';
 COMMENT ON COLUMN rules.note IS 'what the rule is for; NULL if it needs no note';
+COMMENT ON COLUMN rules.source IS 'built-in, or user: from a file of rules, or added by hand';
 
 -- runs ----------------------------------------------------------------------------------------------------------------
 
@@ -55,6 +57,8 @@ COMMENT ON COLUMN traces.duration_ns IS 'from the first stored event to the late
 COMMENT ON COLUMN traces.status IS 'complete, or salvaged: the text was cut or broken, and only its whole events are here';
 COMMENT ON COLUMN traces.resolution_ns IS 'step of the recorded GPU times in ns: 1, or 1000 where all are in whole µs; NULL without GPU rows';
 COMMENT ON COLUMN traces.invisible_replays IS 'graph launches that no GPU activity answers: replays not recorded; if above 0, the trace has no rows in gpu_busy and gaps';
+COMMENT ON COLUMN traces.clipped_rows IS 'operators, ranges and Python calls that would outlast what they are inside of: their end counts as its end';
+COMMENT ON COLUMN traces.op_disagreements IS 'GPU activities whose External id names another operator than the one open at their launch';
 COMMENT ON COLUMN traces.warnings IS 'what ingest noted about the file, as a JSON list of sentences; empty list if nothing';
 COMMENT ON COLUMN traces.metadata IS 'top-level keys of the file (nsys: versions, graph mode) as JSON; logs and keys that may name a person, machine or path are left out';
 
@@ -80,7 +84,8 @@ COMMENT ON COLUMN devices.uuid IS 'UUID of the GPU; NULL in Kineto traces';
 COMMENT ON COLUMN devices.sm_count IS 'number of streaming multiprocessors (compute units on AMD); NULL if the file does not list its devices';
 COMMENT ON COLUMN devices.memory_bytes IS 'total memory of the GPU in bytes; NULL if the file does not say';
 COMMENT ON COLUMN devices.compute_capability IS 'CUDA compute capability, e.g. 9.0; NULL if the file does not say';
-COMMENT ON COLUMN devices.peak_bytes_per_s IS 'highest memory bandwidth in bytes per second; NULL in Kineto traces, or if the file does not say';
+COMMENT ON COLUMN devices.peak_bytes_per_s IS 'highest memory bandwidth in bytes a second: as recorded (nsys), else by the data sheet; NULL for a model that traceq does not know';
+COMMENT ON COLUMN devices.peak_flops IS 'FLOP/s by the data sheet, dense, tensor cores where there are any, as JSON by number format, e.g. bfloat16; NULL for an unknown model';
 
 -- device_ordinals -----------------------------------------------------------------------------------------------------
 
@@ -117,11 +122,11 @@ COMMENT ON COLUMN gpu_activities.kind IS 'kernel, memcpy, memset, or graph (repl
 COMMENT ON COLUMN gpu_activities.name IS 'full name as recorded; for a memcpy, memset or graph in nsys exports made of its kind; [name ID] where an export lacks the name; NULL if it has none';
 COMMENT ON COLUMN gpu_activities.short_name IS 'name of the kernel without return type, namespaces, template and call arguments; for all else the name';
 COMMENT ON COLUMN gpu_activities.mangled_name IS 'name of the kernel before demangling; NULL in Kineto traces, or if not recorded';
-COMMENT ON COLUMN gpu_activities.category IS 'what the kernel computes, e.g. gemm, elementwise, other; by its name alone in this version; NULL unless kind is kernel';
+COMMENT ON COLUMN gpu_activities.category IS 'what the kernel computes, e.g. gemm: by a decisive name, else the operator, else a weaker name; other if none knows; NULL unless kind is kernel';
 COMMENT ON COLUMN gpu_activities.category_by_name IS 'what the kernel computes by the first of the rules that its name matches; other if none; NULL unless kind is kernel';
-COMMENT ON COLUMN gpu_activities.category_source IS 'what gave category: name (a rule), or none (category is other); NULL unless kind is kernel';
+COMMENT ON COLUMN gpu_activities.category_source IS 'what gave category: name, op (the operator at the launch) or none (category is other); NULL unless kind is kernel';
 COMMENT ON COLUMN gpu_activities.origin IS 'who made the kernel, e.g. cublas, aten, inductor, by the first rule that its name matches; unknown if none; NULL unless kind is kernel';
-COMMENT ON COLUMN gpu_activities.phase IS 'forward, backward, optimizer, data or other; not filled by this version';
+COMMENT ON COLUMN gpu_activities.phase IS 'what it served: optimizer, data (loading), backward, forward or, without an operator, other; see docs/meaning.md';
 COMMENT ON COLUMN gpu_activities.pid IS 'process that launched it: as recorded (nsys), else that of the API calls if all share one, else that of launch_id; NULL if none is known';
 COMMENT ON COLUMN gpu_activities.device IS 'GPU that it ran on (devices.device)';
 COMMENT ON COLUMN gpu_activities.context IS 'CUDA context; NULL if not recorded, as on AMD';
@@ -132,7 +137,7 @@ COMMENT ON COLUMN gpu_activities.dur_ns IS 'length in ns; 0 is counted as an act
 COMMENT ON COLUMN gpu_activities.correlation_id IS 'id that it shares with the API call that launched it; NULL if not recorded; 0 or NULL links to none';
 COMMENT ON COLUMN gpu_activities.external_id IS 'External id as recorded: external_id of the operator, or the correlation id again in old files; NULL if not recorded';
 COMMENT ON COLUMN gpu_activities.launch_id IS 'API call that launched it (api_calls.call_id): the only one of its process (nsys), file or merged rank with its correlation_id; NULL if none or several';
-COMMENT ON COLUMN gpu_activities.op_id IS 'innermost operator open at the launch (ops.op_id); not filled by this version';
+COMMENT ON COLUMN gpu_activities.op_id IS 'innermost operator open at the launch (ops.op_id), of a replay that around the graph launch; NULL if none was, or no launch is known';
 COMMENT ON COLUMN gpu_activities.step IS 'step in which its launch call starts (steps.step); NULL if that is in none or launch_id is NULL';
 COMMENT ON COLUMN gpu_activities.graph_id IS 'CUDA graph that it is part of; NULL if it is in none or not recorded (Kineto before torch 2.12)';
 COMMENT ON COLUMN gpu_activities.graph_exec_id IS 'executable graph that it is part of; NULL in Kineto traces';
@@ -147,7 +152,7 @@ COMMENT ON COLUMN gpu_activities.registers IS 'registers per thread; NULL for me
 COMMENT ON COLUMN gpu_activities.shared_bytes IS 'shared memory per block in bytes, static and dynamic together; NULL for memcpy and memset, or if not recorded';
 COMMENT ON COLUMN gpu_activities.static_shared_bytes IS 'static shared memory per block in bytes; NULL in Kineto traces';
 COMMENT ON COLUMN gpu_activities.dynamic_shared_bytes IS 'dynamic shared memory per block in bytes; NULL in Kineto traces';
-COMMENT ON COLUMN gpu_activities.occupancy_pct IS 'occupancy in percent as the profiler estimates it, 0 for very small grids; NULL for memcpy and memset, or if not recorded';
+COMMENT ON COLUMN gpu_activities.occupancy_pct IS 'occupancy in percent as the profiler estimates it, 0 for tiny grids and, in Kineto, above 48 KiB of shared memory; NULL for copies, or if not recorded';
 COMMENT ON COLUMN gpu_activities.bytes IS 'bytes copied or set; NULL for a kernel, or if not recorded';
 COMMENT ON COLUMN gpu_activities.copy_kind IS 'direction of a memcpy: HtoD, DtoH, DtoD, HtoH, PtoP, or with A for an array; NULL for all else, or if not recorded';
 COMMENT ON COLUMN gpu_activities.src_kind IS 'memory that a memcpy reads, e.g. Pageable, Pinned, Device; NULL for all else, or if not recorded';
@@ -171,7 +176,9 @@ COMMENT ON COLUMN api_calls.dur_ns IS 'length in ns';
 COMMENT ON COLUMN api_calls.correlation_id IS 'id that it shares with the GPU activities that it launches; NULL if not recorded; 0 or NULL links to none';
 COMMENT ON COLUMN api_calls.external_id IS 'External id as recorded: external_id of the operator around it, or a correlation id in old files; NULL if not recorded';
 COMMENT ON COLUMN api_calls.result IS 'code that the call returned; NULL in Kineto traces';
-COMMENT ON COLUMN api_calls.op_id IS 'innermost operator open at its start (ops.op_id); not filled by this version';
+COMMENT ON COLUMN api_calls.op_id IS 'innermost operator open at its start on its thread (ops.op_id); NULL if none was';
+COMMENT ON COLUMN api_calls.range_id IS 'innermost range open at its start on its thread (ranges.range_id); NULL if none was';
+COMMENT ON COLUMN api_calls.python_call_id IS 'innermost Python function open at its start on its thread (python_calls.call_id); NULL if none was, or without stacks';
 COMMENT ON COLUMN api_calls.step IS 'step in which it starts (steps.step); NULL if in none';
 COMMENT ON COLUMN api_calls.role IS 'what the call does, by its name: launch, graph_launch, memcpy, memset, sync, wait, alloc, load or other';
 COMMENT ON COLUMN api_calls.details IS 'recorded fields that have no column, as JSON; NULL if there are none';
@@ -186,21 +193,21 @@ COMMENT ON COLUMN ops.pid IS 'process as recorded, as text since merged traces w
 COMMENT ON COLUMN ops.tid IS 'thread as recorded, as text since merged traces write text ids; NULL if not recorded';
 COMMENT ON COLUMN ops.start_ns IS 'start in ns, counted from the first stored event of the trace (traces.origin_ns)';
 COMMENT ON COLUMN ops.dur_ns IS 'length in ns';
-COMMENT ON COLUMN ops.self_ns IS 'dur_ns less that of the operators directly inside, in ns; not filled by this version';
-COMMENT ON COLUMN ops.parent_id IS 'operator directly around it (ops.op_id); not filled by this version';
-COMMENT ON COLUMN ops.depth IS 'number of operators around it; not filled by this version';
+COMMENT ON COLUMN ops.self_ns IS 'dur_ns less that of the operators directly inside, in ns; where clocks make them cross, a child ends with its parent';
+COMMENT ON COLUMN ops.parent_id IS 'operator directly around it (ops.op_id); NULL if none is';
+COMMENT ON COLUMN ops.depth IS 'number of operators around it';
 COMMENT ON COLUMN ops.external_id IS 'External id as recorded: the number that torch.profiler gives the operator, or op_id of emit_nvtx; NULL if not recorded';
 COMMENT ON COLUMN ops.sequence IS 'autograd sequence number, which a forward operator shares with its backward ones; NULL if not recorded';
 COMMENT ON COLUMN ops.forward_thread IS 'for a backward operator, the profiler''s number of the forward thread (not a tid); else 0; NULL if not recorded';
-COMMENT ON COLUMN ops.is_backward IS 'whether it belongs to the backward pass; not filled by this version';
-COMMENT ON COLUMN ops.forward_op_id IS 'forward operator of a backward one (ops.op_id); not filled by this version';
-COMMENT ON COLUMN ops.phase IS 'forward, backward, optimizer, data or other; not filled by this version';
+COMMENT ON COLUMN ops.is_backward IS 'whether phase is backward';
+COMMENT ON COLUMN ops.forward_op_id IS 'of an operator in a backward node: the forward operator that made the node (ops.op_id); NULL if not known';
+COMMENT ON COLUMN ops.phase IS 'what it serves: optimizer, data (loading), backward or forward; see docs/meaning.md';
 COMMENT ON COLUMN ops.step IS 'step in which it starts (steps.step); NULL if in none';
 COMMENT ON COLUMN ops.input_dims IS 'shapes of the inputs, as a JSON list; NULL unless recorded with record_shapes';
 COMMENT ON COLUMN ops.input_types IS 'element types of the inputs, as a JSON list; NULL unless recorded with record_shapes';
 COMMENT ON COLUMN ops.input_strides IS 'strides of the inputs in elements, as a JSON list; NULL unless recorded with record_shapes, by a torch that records them';
 COMMENT ON COLUMN ops.concrete_inputs IS 'values of scalar inputs as text, empty for others, as a JSON list; NULL unless recorded with record_shapes, by a torch that does so';
-COMMENT ON COLUMN ops.module IS 'module hierarchy as recorded; NULL unless recorded with with_modules';
+COMMENT ON COLUMN ops.module IS 'path of the modules around it, e.g. GPT_0/Block_3/Linear_1: from nn.Module frames, else as recorded, else the user''s ranges; a backward operator has its forward''s';
 COMMENT ON COLUMN ops.kernel_file IS 'source file of the Triton kernel that the operator launches, as recorded; NULL for all but Inductor''s kernels';
 COMMENT ON COLUMN ops.kernel_hash IS 'hash of the Triton kernel that the operator launches, as recorded; NULL for all but Inductor''s kernels';
 COMMENT ON COLUMN ops.details IS 'recorded fields that have no column, as JSON; NULL if there are none';
@@ -221,8 +228,8 @@ COMMENT ON COLUMN ranges.end_tid IS 'thread on which a start_end range ends, as 
 COMMENT ON COLUMN ranges.start_ns IS 'start in ns, counted from the first stored event of the trace (traces.origin_ns)';
 COMMENT ON COLUMN ranges.dur_ns IS 'length in ns; NULL for a mark, or a range that was open when the recording ended';
 COMMENT ON COLUMN ranges.external_id IS 'External id as recorded: the number that torch.profiler gives the range, or op_id of emit_nvtx; NULL if not recorded';
-COMMENT ON COLUMN ranges.parent_id IS 'range directly around it (ranges.range_id); not filled by this version';
-COMMENT ON COLUMN ranges.depth IS 'number of ranges around it; not filled by this version';
+COMMENT ON COLUMN ranges.parent_id IS 'range directly around it (ranges.range_id); NULL if none is';
+COMMENT ON COLUMN ranges.depth IS 'number of ranges around it; NULL for marks and the profiler''s window';
 COMMENT ON COLUMN ranges.details IS 'recorded fields that have no column, as JSON; NULL if there are none';
 
 -- python_calls --------------------------------------------------------------------------------------------------------
@@ -235,9 +242,9 @@ COMMENT ON COLUMN python_calls.pid IS 'process as recorded, as text since merged
 COMMENT ON COLUMN python_calls.tid IS 'thread as recorded, as text since merged traces write text ids; NULL if not recorded';
 COMMENT ON COLUMN python_calls.start_ns IS 'start in ns, counted from the first stored event of the trace (traces.origin_ns)';
 COMMENT ON COLUMN python_calls.dur_ns IS 'length in ns';
-COMMENT ON COLUMN python_calls.self_ns IS 'dur_ns less that of the Python calls directly inside, in ns; not filled by this version';
-COMMENT ON COLUMN python_calls.parent_id IS 'Python call directly around it (python_calls.call_id); not filled by this version';
-COMMENT ON COLUMN python_calls.depth IS 'number of Python calls around it; not filled by this version';
+COMMENT ON COLUMN python_calls.self_ns IS 'dur_ns less that of the Python calls directly inside, in ns; where clocks make them cross, a child ends with its parent';
+COMMENT ON COLUMN python_calls.parent_id IS 'Python call directly around it (python_calls.call_id); NULL if none is';
+COMMENT ON COLUMN python_calls.depth IS 'number of Python calls around it';
 COMMENT ON COLUMN python_calls.python_id IS 'Python id as recorded: the number that torch.profiler gives the call; NULL if not recorded';
 COMMENT ON COLUMN python_calls.python_parent_id IS 'python_id of the calling function; NULL for the outermost call, or if not recorded';
 COMMENT ON COLUMN python_calls.module_id IS 'number that torch.profiler gives the nn.Module that is called (Python module id); NULL for other calls';
@@ -277,6 +284,44 @@ COMMENT ON COLUMN gaps.launch_state IS 'launch of after_id, seen from the start 
 COMMENT ON COLUMN gaps.host_ns IS 'part of the gap before the launch of after_id starts, in ns: launch start - gap start, kept within 0 and dur_ns; NULL if launch_state is unknown';
 COMMENT ON COLUMN gaps.after_launch_ns IS 'rest of the gap, in ns: dur_ns - host_ns; NULL if launch_state is unknown';
 
+-- gap_parts ------------------------------------------------------------------------------------------------------------
+
+COMMENT ON TABLE gap_parts IS 'one row why a gap of a device was there: two for a late host, else one; the ns of a gap''s parts sum to its dur_ns';
+COMMENT ON COLUMN gap_parts.trace_id IS 'trace that the row belongs to (traces.trace_id)';
+COMMENT ON COLUMN gap_parts.gap_id IS 'the gap (gaps.gap_id)';
+COMMENT ON COLUMN gap_parts.part IS 'host (until the launch began), launch (from then on), or whole';
+COMMENT ON COLUMN gap_parts.cause IS 'why, e.g. sync, dataloader, cpu_ops, python, launch_latency, queue_latency, in_graph, dependency; docs/meaning.md explains each';
+COMMENT ON COLUMN gap_parts.ns IS 'length of the part in ns, above 0';
+COMMENT ON COLUMN gap_parts.evidence IS 'what shows it: the name of the call, operator, range or Python function; NULL where the cause says all';
+COMMENT ON COLUMN gap_parts.op_id IS 'operator that was being dispatched: around the launch, or around the call that waited (ops.op_id); NULL if none was';
+
+-- stream_gaps -----------------------------------------------------------------------------------------------------------
+
+COMMENT ON TABLE stream_gaps IS 'one row an idle interval of a stream between two of its GPU activities; none for a trace with invisible replays';
+COMMENT ON COLUMN stream_gaps.trace_id IS 'trace that the row belongs to (traces.trace_id)';
+COMMENT ON COLUMN stream_gaps.device IS 'GPU of the stream (devices.device)';
+COMMENT ON COLUMN stream_gaps.stream IS 'stream that is idle; NULL if not recorded';
+COMMENT ON COLUMN stream_gaps.gap_id IS 'number of the gap within the trace, in order of device, stream and start';
+COMMENT ON COLUMN stream_gaps.start_ns IS 'start in ns, counted from the first stored event of the trace (traces.origin_ns)';
+COMMENT ON COLUMN stream_gaps.dur_ns IS 'length in ns, above 0';
+COMMENT ON COLUMN stream_gaps.before_id IS 'activity that ends where the gap starts (gpu_activities.activity_id), the largest id of several';
+COMMENT ON COLUMN stream_gaps.after_id IS 'activity of positive length that starts where the gap ends, of several the first by end and id; NULL for a gap after the last work';
+COMMENT ON COLUMN stream_gaps.step IS 'step of the activity after_id (steps.step); NULL if it is in none';
+COMMENT ON COLUMN stream_gaps.launch_state IS 'launch of after_id, seen from the start of the gap: host (not begun), launching (running), queued (returned), unknown (no launch)';
+COMMENT ON COLUMN stream_gaps.host_ns IS 'part of the gap before the launch of after_id starts, in ns: launch start - gap start, kept within 0 and dur_ns; NULL if launch_state is unknown';
+COMMENT ON COLUMN stream_gaps.after_launch_ns IS 'rest of the gap, in ns: dur_ns - host_ns; NULL if launch_state is unknown';
+
+-- stream_gap_parts ------------------------------------------------------------------------------------------------------------
+
+COMMENT ON TABLE stream_gap_parts IS 'one row why a gap of a stream was there: two for a late host, else one; the ns of a gap''s parts sum to its dur_ns';
+COMMENT ON COLUMN stream_gap_parts.trace_id IS 'trace that the row belongs to (traces.trace_id)';
+COMMENT ON COLUMN stream_gap_parts.gap_id IS 'the gap (stream_gaps.gap_id)';
+COMMENT ON COLUMN stream_gap_parts.part IS 'host (until the launch began), launch (from then on), or whole';
+COMMENT ON COLUMN stream_gap_parts.cause IS 'why, e.g. sync, dataloader, cpu_ops, python, launch_latency, queue_latency, in_graph, dependency; docs/meaning.md explains each';
+COMMENT ON COLUMN stream_gap_parts.ns IS 'length of the part in ns, above 0';
+COMMENT ON COLUMN stream_gap_parts.evidence IS 'what shows it: the name of the call, operator, range or Python function; NULL where the cause says all';
+COMMENT ON COLUMN stream_gap_parts.op_id IS 'operator that was being dispatched: around the launch, or around the call that waited (ops.op_id); NULL if none was';
+
 -- gpu_busy ------------------------------------------------------------------------------------------------------------
 
 COMMENT ON TABLE gpu_busy IS 'one row a busy interval of a device: the union of its GPU activities; none for a trace with invisible replays';
@@ -290,7 +335,7 @@ COMMENT ON COLUMN gpu_busy.dur_ns IS 'length in ns, above 0';
 COMMENT ON TABLE collectives IS 'one row the message of a communication kernel; none if the kernels do not record it';
 COMMENT ON COLUMN collectives.trace_id IS 'trace that the row belongs to (traces.trace_id)';
 COMMENT ON COLUMN collectives.activity_id IS 'kernel that carries the message (gpu_activities.activity_id)';
-COMMENT ON COLUMN collectives.op_id IS 'operator that asked for the collective (ops.op_id); not filled by this version';
+COMMENT ON COLUMN collectives.op_id IS 'operator that asked for the collective (ops.op_id); NULL if not known';
 COMMENT ON COLUMN collectives.name IS 'collective as recorded, e.g. allreduce';
 COMMENT ON COLUMN collectives.dtype IS 'element type as recorded, e.g. BFloat16; NULL if not recorded';
 COMMENT ON COLUMN collectives.in_elems IS 'number of elements that go in; NULL if not recorded';
@@ -310,7 +355,7 @@ COMMENT ON COLUMN memory_events.name IS '[memory] (an allocation or a release) o
 COMMENT ON COLUMN memory_events.at_ns IS 'moment in ns, counted from the first stored event of the trace (traces.origin_ns)';
 COMMENT ON COLUMN memory_events.pid IS 'process as recorded, as text since merged traces write text ids; NULL if not recorded';
 COMMENT ON COLUMN memory_events.tid IS 'thread as recorded, as text since merged traces write text ids; NULL if not recorded';
-COMMENT ON COLUMN memory_events.op_id IS 'innermost operator open at at_ns (ops.op_id); not filled by this version';
+COMMENT ON COLUMN memory_events.op_id IS 'innermost operator open at at_ns on its thread (ops.op_id); NULL if none was';
 COMMENT ON COLUMN memory_events.device IS 'device as the process numbers it (Device Id), in nsys exports devices.device; NULL for the host''s memory in Kineto traces';
 COMMENT ON COLUMN memory_events.device_type IS 'type of the device as PyTorch numbers it: 0 CPU, 1 CUDA, 6 HIP; NULL if not recorded';
 COMMENT ON COLUMN memory_events.bytes IS 'size in bytes, negative for a release; NULL if not recorded';
@@ -395,11 +440,11 @@ COMMENT ON COLUMN kernels.kind IS 'kernel, memcpy, memset, or graph (replay of a
 COMMENT ON COLUMN kernels.name IS 'full name as recorded; for a memcpy, memset or graph in nsys exports made of its kind; [name ID] where an export lacks the name; NULL if it has none';
 COMMENT ON COLUMN kernels.short_name IS 'name of the kernel without return type, namespaces, template and call arguments; for all else the name';
 COMMENT ON COLUMN kernels.mangled_name IS 'name of the kernel before demangling; NULL in Kineto traces, or if not recorded';
-COMMENT ON COLUMN kernels.category IS 'what the kernel computes, e.g. gemm, elementwise, other; by its name alone in this version; NULL unless kind is kernel';
+COMMENT ON COLUMN kernels.category IS 'what the kernel computes, e.g. gemm: by a decisive name, else the operator, else a weaker name; other if none knows; NULL unless kind is kernel';
 COMMENT ON COLUMN kernels.category_by_name IS 'what the kernel computes by the first of the rules that its name matches; other if none; NULL unless kind is kernel';
-COMMENT ON COLUMN kernels.category_source IS 'what gave category: name (a rule), or none (category is other); NULL unless kind is kernel';
+COMMENT ON COLUMN kernels.category_source IS 'what gave category: name, op (the operator at the launch) or none (category is other); NULL unless kind is kernel';
 COMMENT ON COLUMN kernels.origin IS 'who made the kernel, e.g. cublas, aten, inductor, by the first rule that its name matches; unknown if none; NULL unless kind is kernel';
-COMMENT ON COLUMN kernels.phase IS 'forward, backward, optimizer, data or other; not filled by this version';
+COMMENT ON COLUMN kernels.phase IS 'what it served: optimizer, data (loading), backward, forward or, without an operator, other; see docs/meaning.md';
 COMMENT ON COLUMN kernels.pid IS 'process that launched it: as recorded (nsys), else that of the API calls if all share one, else that of launch_id; NULL if none is known';
 COMMENT ON COLUMN kernels.device IS 'GPU that it ran on (devices.device)';
 COMMENT ON COLUMN kernels.context IS 'CUDA context; NULL if not recorded, as on AMD';
@@ -410,7 +455,7 @@ COMMENT ON COLUMN kernels.dur_ns IS 'length in ns; 0 is counted as an activity b
 COMMENT ON COLUMN kernels.correlation_id IS 'id that it shares with the API call that launched it; NULL if not recorded; 0 or NULL links to none';
 COMMENT ON COLUMN kernels.external_id IS 'External id as recorded: external_id of the operator, or the correlation id again in old files; NULL if not recorded';
 COMMENT ON COLUMN kernels.launch_id IS 'API call that launched it (api_calls.call_id): the only one of its process (nsys), file or merged rank with its correlation_id; NULL if none or several';
-COMMENT ON COLUMN kernels.op_id IS 'innermost operator open at the launch (ops.op_id); not filled by this version';
+COMMENT ON COLUMN kernels.op_id IS 'innermost operator open at the launch (ops.op_id), of a replay that around the graph launch; NULL if none was, or no launch is known';
 COMMENT ON COLUMN kernels.step IS 'step in which its launch call starts (steps.step); NULL if that is in none or launch_id is NULL';
 COMMENT ON COLUMN kernels.graph_id IS 'CUDA graph that it is part of; NULL if it is in none or not recorded (Kineto before torch 2.12)';
 COMMENT ON COLUMN kernels.graph_exec_id IS 'executable graph that it is part of; NULL in Kineto traces';
@@ -425,7 +470,7 @@ COMMENT ON COLUMN kernels.registers IS 'registers per thread; NULL for memcpy an
 COMMENT ON COLUMN kernels.shared_bytes IS 'shared memory per block in bytes, static and dynamic together; NULL for memcpy and memset, or if not recorded';
 COMMENT ON COLUMN kernels.static_shared_bytes IS 'static shared memory per block in bytes; NULL in Kineto traces';
 COMMENT ON COLUMN kernels.dynamic_shared_bytes IS 'dynamic shared memory per block in bytes; NULL in Kineto traces';
-COMMENT ON COLUMN kernels.occupancy_pct IS 'occupancy in percent as the profiler estimates it, 0 for very small grids; NULL for memcpy and memset, or if not recorded';
+COMMENT ON COLUMN kernels.occupancy_pct IS 'occupancy in percent as the profiler estimates it, 0 for tiny grids and, in Kineto, above 48 KiB of shared memory; NULL for copies, or if not recorded';
 COMMENT ON COLUMN kernels.bytes IS 'bytes copied or set; NULL for a kernel, or if not recorded';
 COMMENT ON COLUMN kernels.copy_kind IS 'direction of a memcpy: HtoD, DtoH, DtoD, HtoH, PtoP, or with A for an array; NULL for all else, or if not recorded';
 COMMENT ON COLUMN kernels.src_kind IS 'memory that a memcpy reads, e.g. Pageable, Pinned, Device; NULL for all else, or if not recorded';
@@ -445,11 +490,11 @@ COMMENT ON COLUMN memops.kind IS 'kernel, memcpy, memset, or graph (replay of a 
 COMMENT ON COLUMN memops.name IS 'full name as recorded; for a memcpy, memset or graph in nsys exports made of its kind; [name ID] where an export lacks the name; NULL if it has none';
 COMMENT ON COLUMN memops.short_name IS 'name of the kernel without return type, namespaces, template and call arguments; for all else the name';
 COMMENT ON COLUMN memops.mangled_name IS 'name of the kernel before demangling; NULL in Kineto traces, or if not recorded';
-COMMENT ON COLUMN memops.category IS 'what the kernel computes, e.g. gemm, elementwise, other; by its name alone in this version; NULL unless kind is kernel';
+COMMENT ON COLUMN memops.category IS 'what the kernel computes, e.g. gemm: by a decisive name, else the operator, else a weaker name; other if none knows; NULL unless kind is kernel';
 COMMENT ON COLUMN memops.category_by_name IS 'what the kernel computes by the first of the rules that its name matches; other if none; NULL unless kind is kernel';
-COMMENT ON COLUMN memops.category_source IS 'what gave category: name (a rule), or none (category is other); NULL unless kind is kernel';
+COMMENT ON COLUMN memops.category_source IS 'what gave category: name, op (the operator at the launch) or none (category is other); NULL unless kind is kernel';
 COMMENT ON COLUMN memops.origin IS 'who made the kernel, e.g. cublas, aten, inductor, by the first rule that its name matches; unknown if none; NULL unless kind is kernel';
-COMMENT ON COLUMN memops.phase IS 'forward, backward, optimizer, data or other; not filled by this version';
+COMMENT ON COLUMN memops.phase IS 'what it served: optimizer, data (loading), backward, forward or, without an operator, other; see docs/meaning.md';
 COMMENT ON COLUMN memops.pid IS 'process that launched it: as recorded (nsys), else that of the API calls if all share one, else that of launch_id; NULL if none is known';
 COMMENT ON COLUMN memops.device IS 'GPU that it ran on (devices.device)';
 COMMENT ON COLUMN memops.context IS 'CUDA context; NULL if not recorded, as on AMD';
@@ -460,7 +505,7 @@ COMMENT ON COLUMN memops.dur_ns IS 'length in ns; 0 is counted as an activity bu
 COMMENT ON COLUMN memops.correlation_id IS 'id that it shares with the API call that launched it; NULL if not recorded; 0 or NULL links to none';
 COMMENT ON COLUMN memops.external_id IS 'External id as recorded: external_id of the operator, or the correlation id again in old files; NULL if not recorded';
 COMMENT ON COLUMN memops.launch_id IS 'API call that launched it (api_calls.call_id): the only one of its process (nsys), file or merged rank with its correlation_id; NULL if none or several';
-COMMENT ON COLUMN memops.op_id IS 'innermost operator open at the launch (ops.op_id); not filled by this version';
+COMMENT ON COLUMN memops.op_id IS 'innermost operator open at the launch (ops.op_id), of a replay that around the graph launch; NULL if none was, or no launch is known';
 COMMENT ON COLUMN memops.step IS 'step in which its launch call starts (steps.step); NULL if that is in none or launch_id is NULL';
 COMMENT ON COLUMN memops.graph_id IS 'CUDA graph that it is part of; NULL if it is in none or not recorded (Kineto before torch 2.12)';
 COMMENT ON COLUMN memops.graph_exec_id IS 'executable graph that it is part of; NULL in Kineto traces';
@@ -475,7 +520,7 @@ COMMENT ON COLUMN memops.registers IS 'registers per thread; NULL for memcpy and
 COMMENT ON COLUMN memops.shared_bytes IS 'shared memory per block in bytes, static and dynamic together; NULL for memcpy and memset, or if not recorded';
 COMMENT ON COLUMN memops.static_shared_bytes IS 'static shared memory per block in bytes; NULL in Kineto traces';
 COMMENT ON COLUMN memops.dynamic_shared_bytes IS 'dynamic shared memory per block in bytes; NULL in Kineto traces';
-COMMENT ON COLUMN memops.occupancy_pct IS 'occupancy in percent as the profiler estimates it, 0 for very small grids; NULL for memcpy and memset, or if not recorded';
+COMMENT ON COLUMN memops.occupancy_pct IS 'occupancy in percent as the profiler estimates it, 0 for tiny grids and, in Kineto, above 48 KiB of shared memory; NULL for copies, or if not recorded';
 COMMENT ON COLUMN memops.bytes IS 'bytes copied or set; NULL for a kernel, or if not recorded';
 COMMENT ON COLUMN memops.copy_kind IS 'direction of a memcpy: HtoD, DtoH, DtoD, HtoH, PtoP, or with A for an array; NULL for all else, or if not recorded';
 COMMENT ON COLUMN memops.src_kind IS 'memory that a memcpy reads, e.g. Pageable, Pinned, Device; NULL for all else, or if not recorded';
@@ -493,7 +538,7 @@ COMMENT ON COLUMN launches.trace_id IS 'trace that the row belongs to (traces.tr
 COMMENT ON COLUMN launches.activity_id IS 'the GPU activity (gpu_activities.activity_id)';
 COMMENT ON COLUMN launches.kind IS 'kernel, memcpy, memset, or graph (replay of a whole graph; nsys only)';
 COMMENT ON COLUMN launches.name IS 'full name as recorded; for a memcpy, memset or graph in nsys exports made of its kind; [name ID] where an export lacks the name; NULL if it has none';
-COMMENT ON COLUMN launches.category IS 'what the kernel computes, e.g. gemm, elementwise, other; by its name alone in this version; NULL unless kind is kernel';
+COMMENT ON COLUMN launches.category IS 'what the kernel computes, e.g. gemm, elementwise, other (gpu_activities.category); NULL unless kind is kernel';
 COMMENT ON COLUMN launches.device IS 'GPU that it ran on (devices.device)';
 COMMENT ON COLUMN launches.stream IS 'stream that it ran on; NULL if not recorded';
 COMMENT ON COLUMN launches.step IS 'step in which the launch call starts (steps.step); NULL if in none';
@@ -508,3 +553,44 @@ COMMENT ON COLUMN launches.launch_start_ns IS 'start of the call in ns, as start
 COMMENT ON COLUMN launches.launch_dur_ns IS 'length of the call in ns';
 COMMENT ON COLUMN launches.latency_ns IS 'start_ns - launch_start_ns, in ns; negative if the clocks of GPU and host disagree';
 COMMENT ON COLUMN launches.queue_ns IS 'from the end of the call to start_ns, in ns; NULL if the activity starts before the call ends';
+
+-- idle ----------------------------------------------------------------------------------------------------
+
+COMMENT ON VIEW idle IS 'the parts of the gaps of devices (gap_parts), with their gap and run';
+COMMENT ON COLUMN idle.run IS 'label of the run (runs.label)';
+COMMENT ON COLUMN idle.rank IS 'rank recorded in the file; NULL if the file does not say';
+COMMENT ON COLUMN idle.trace_id IS 'trace that the row belongs to (traces.trace_id)';
+COMMENT ON COLUMN idle.device IS 'GPU that is idle (devices.device)';
+COMMENT ON COLUMN idle.gap_id IS 'number of the gap within the trace, in order of device and start';
+COMMENT ON COLUMN idle.start_ns IS 'start in ns, counted from the first stored event of the trace (traces.origin_ns)';
+COMMENT ON COLUMN idle.dur_ns IS 'length in ns, above 0';
+COMMENT ON COLUMN idle.step IS 'step of the activity after_id (steps.step); NULL if it is in none';
+COMMENT ON COLUMN idle.launch_state IS 'launch of after_id, seen from the start of the gap: host (not begun), launching (running), queued (returned), unknown (no launch)';
+COMMENT ON COLUMN idle.before_id IS 'activity that ends where the gap starts (gpu_activities.activity_id), the largest id of several';
+COMMENT ON COLUMN idle.after_id IS 'activity of positive length that starts where the gap ends, of several the first by end and id; NULL for a gap after the last work';
+COMMENT ON COLUMN idle.part IS 'host (until the launch began), launch (from then on), or whole';
+COMMENT ON COLUMN idle.cause IS 'why, e.g. sync, dataloader, cpu_ops, python, launch_latency, queue_latency, in_graph, dependency; docs/meaning.md explains each';
+COMMENT ON COLUMN idle.ns IS 'length of the part in ns, above 0';
+COMMENT ON COLUMN idle.evidence IS 'what shows it: the name of the call, operator, range or Python function; NULL where the cause says all';
+COMMENT ON COLUMN idle.op_id IS 'operator that was being dispatched: around the launch, or around the call that waited (ops.op_id); NULL if none was';
+
+-- stream_idle ----------------------------------------------------------------------------------------------------
+
+COMMENT ON VIEW stream_idle IS 'the parts of the gaps of streams (stream_gap_parts), with their gap and run';
+COMMENT ON COLUMN stream_idle.run IS 'label of the run (runs.label)';
+COMMENT ON COLUMN stream_idle.rank IS 'rank recorded in the file; NULL if the file does not say';
+COMMENT ON COLUMN stream_idle.trace_id IS 'trace that the row belongs to (traces.trace_id)';
+COMMENT ON COLUMN stream_idle.device IS 'GPU of the stream (devices.device)';
+COMMENT ON COLUMN stream_idle.stream IS 'stream that is idle; NULL if not recorded';
+COMMENT ON COLUMN stream_idle.gap_id IS 'number of the gap within the trace, in order of device, stream and start';
+COMMENT ON COLUMN stream_idle.start_ns IS 'start in ns, counted from the first stored event of the trace (traces.origin_ns)';
+COMMENT ON COLUMN stream_idle.dur_ns IS 'length in ns, above 0';
+COMMENT ON COLUMN stream_idle.step IS 'step of the activity after_id (steps.step); NULL if it is in none';
+COMMENT ON COLUMN stream_idle.launch_state IS 'launch of after_id, seen from the start of the gap: host (not begun), launching (running), queued (returned), unknown (no launch)';
+COMMENT ON COLUMN stream_idle.before_id IS 'activity that ends where the gap starts (gpu_activities.activity_id), the largest id of several';
+COMMENT ON COLUMN stream_idle.after_id IS 'activity of positive length that starts where the gap ends, of several the first by end and id; NULL for a gap after the last work';
+COMMENT ON COLUMN stream_idle.part IS 'host (until the launch began), launch (from then on), or whole';
+COMMENT ON COLUMN stream_idle.cause IS 'why, e.g. sync, dataloader, cpu_ops, python, launch_latency, queue_latency, in_graph, dependency; docs/meaning.md explains each';
+COMMENT ON COLUMN stream_idle.ns IS 'length of the part in ns, above 0';
+COMMENT ON COLUMN stream_idle.evidence IS 'what shows it: the name of the call, operator, range or Python function; NULL where the cause says all';
+COMMENT ON COLUMN stream_idle.op_id IS 'operator that was being dispatched: around the launch, or around the call that waited (ops.op_id); NULL if none was';

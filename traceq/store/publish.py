@@ -117,6 +117,7 @@ def write_trace(con: duckdb.DuckDBPyConnection, trace: dict[str, object], step_n
         INSERT INTO traces BY NAME
         SELECT 1 AS trace_id, 1 AS run_id, {names},
             (SELECT invisible_replays FROM stage.blind) AS invisible_replays,
+            (SELECT count(*) FILTER (disagrees) FROM stage.explained) AS op_disagreements,
             (
                 SELECT CASE WHEN bool_and((a.start_ns + o.ns) % 1000 = 0 AND a.dur_ns % 1000 = 0) THEN 1000 ELSE 1 END
                 FROM gpu_activities AS a, stage.origin AS o HAVING count(*) > 0

@@ -5,7 +5,7 @@ CREATE TABLE meta (key VARCHAR NOT NULL, value VARCHAR);
 
 CREATE TABLE rules (
     priority BIGINT PRIMARY KEY, pattern VARCHAR NOT NULL, category VARCHAR NOT NULL, origin VARCHAR NOT NULL,
-    decisive BOOLEAN NOT NULL, note VARCHAR
+    decisive BOOLEAN NOT NULL DEFAULT true, applies_to VARCHAR NOT NULL DEFAULT 'kernel', note VARCHAR, source VARCHAR NOT NULL DEFAULT 'user'
 );
 
 CREATE TABLE runs (
@@ -19,7 +19,8 @@ CREATE TABLE runs (
 CREATE TABLE traces (
     trace_id BIGINT NOT NULL, run_id BIGINT NOT NULL, rank BIGINT, world_size BIGINT, path VARCHAR NOT NULL,
     format VARCHAR NOT NULL, sha256 VARCHAR NOT NULL, size_bytes BIGINT NOT NULL, origin_ns BIGINT, duration_ns BIGINT,
-    status VARCHAR NOT NULL, resolution_ns BIGINT, invisible_replays BIGINT NOT NULL, warnings JSON, metadata JSON
+    status VARCHAR NOT NULL, resolution_ns BIGINT, invisible_replays BIGINT NOT NULL,
+    clipped_rows BIGINT NOT NULL, op_disagreements BIGINT NOT NULL, warnings JSON, metadata JSON
 );
 
 CREATE TABLE event_counts (
@@ -29,7 +30,7 @@ CREATE TABLE event_counts (
 
 CREATE TABLE devices (
     trace_id BIGINT NOT NULL, device BIGINT NOT NULL, name VARCHAR, uuid VARCHAR, sm_count BIGINT, memory_bytes BIGINT,
-    compute_capability VARCHAR, peak_bytes_per_s BIGINT
+    compute_capability VARCHAR, peak_bytes_per_s BIGINT, peak_flops JSON
 );
 
 CREATE TABLE device_ordinals (trace_id BIGINT NOT NULL, pid VARCHAR, ordinal BIGINT NOT NULL, device BIGINT NOT NULL);
@@ -52,7 +53,7 @@ CREATE TABLE gpu_activities (
 CREATE TABLE api_calls (
     trace_id BIGINT NOT NULL, call_id BIGINT NOT NULL, name VARCHAR, recorded_name VARCHAR, api VARCHAR NOT NULL,
     pid VARCHAR, tid VARCHAR, start_ns BIGINT NOT NULL, dur_ns BIGINT NOT NULL, correlation_id BIGINT, external_id BIGINT,
-    result BIGINT, op_id BIGINT, step BIGINT, role VARCHAR NOT NULL, details JSON
+    result BIGINT, op_id BIGINT, range_id BIGINT, python_call_id BIGINT, step BIGINT, role VARCHAR NOT NULL, details JSON
 );
 
 CREATE TABLE ops (
@@ -84,6 +85,22 @@ CREATE TABLE steps (
 CREATE TABLE gaps (
     trace_id BIGINT NOT NULL, device BIGINT NOT NULL, gap_id BIGINT NOT NULL, start_ns BIGINT NOT NULL, dur_ns BIGINT NOT NULL,
     before_id BIGINT, after_id BIGINT, step BIGINT, launch_state VARCHAR NOT NULL, host_ns BIGINT, after_launch_ns BIGINT
+);
+
+CREATE TABLE gap_parts (
+    trace_id BIGINT NOT NULL, gap_id BIGINT NOT NULL, part VARCHAR NOT NULL, cause VARCHAR NOT NULL, ns BIGINT NOT NULL,
+    evidence VARCHAR, op_id BIGINT
+);
+
+CREATE TABLE stream_gaps (
+    trace_id BIGINT NOT NULL, device BIGINT NOT NULL, stream BIGINT, gap_id BIGINT NOT NULL, start_ns BIGINT NOT NULL,
+    dur_ns BIGINT NOT NULL, before_id BIGINT, after_id BIGINT, step BIGINT, launch_state VARCHAR NOT NULL, host_ns BIGINT,
+    after_launch_ns BIGINT
+);
+
+CREATE TABLE stream_gap_parts (
+    trace_id BIGINT NOT NULL, gap_id BIGINT NOT NULL, part VARCHAR NOT NULL, cause VARCHAR NOT NULL, ns BIGINT NOT NULL,
+    evidence VARCHAR, op_id BIGINT
 );
 
 CREATE TABLE gpu_busy (trace_id BIGINT NOT NULL, device BIGINT NOT NULL, start_ns BIGINT NOT NULL, dur_ns BIGINT NOT NULL);

@@ -21,3 +21,17 @@ SELECT
 FROM gpu_activities AS a
 JOIN api_calls AS c ON c.trace_id = a.trace_id AND c.call_id = a.launch_id
 JOIN labels AS l ON l.trace_id = a.trace_id;
+
+CREATE VIEW idle AS
+SELECT
+    l.run, l.rank, g.trace_id, g.device, g.gap_id, g.start_ns, g.dur_ns, g.step, g.launch_state, g.before_id, g.after_id,
+    p.part, p.cause, p.ns, p.evidence, p.op_id
+FROM gap_parts AS p JOIN gaps AS g ON g.trace_id = p.trace_id AND g.gap_id = p.gap_id JOIN labels AS l ON l.trace_id = p.trace_id;
+
+CREATE VIEW stream_idle AS
+SELECT
+    l.run, l.rank, g.trace_id, g.device, g.stream, g.gap_id, g.start_ns, g.dur_ns, g.step, g.launch_state, g.before_id, g.after_id,
+    p.part, p.cause, p.ns, p.evidence, p.op_id
+FROM stream_gap_parts AS p
+JOIN stream_gaps AS g ON g.trace_id = p.trace_id AND g.gap_id = p.gap_id
+JOIN labels AS l ON l.trace_id = p.trace_id;

@@ -1,6 +1,5 @@
--- The steps of a trace, and the host rows (ops, ranges, calls) with the step in which each starts.
--- Reads stage.ops, stage.ranges, stage.calls, stage.step_marks, stage.options; fills ops, ranges, stage.callers, stage.step_ranges,
--- stage.step_times, stage.call_steps.
+-- The steps of a trace as the host marks them.
+-- Reads stage.ranges, stage.calls, stage.step_marks, stage.options; fills stage.callers, stage.step_ranges, stage.step_times.
 
 -- A step is a range of stage.step_marks, or what the user names by a glob; its number is N, or the ordinal where numbers
 -- are missing or repeat. It takes the launches of its own process. When all API calls come from one process that has no
@@ -42,20 +41,3 @@ WITH edges AS (
 SELECT t.pid, t.start_ns, t.end_ns, arg_max(s.step, (s.start_ns, -s.end_ns, s.step)) AS step
 FROM stretches AS t JOIN stage.step_ranges AS s ON s.pid = t.pid AND s.start_ns <= t.start_ns AND s.end_ns > t.start_ns
 GROUP BY ALL;
-
--- The step in which a call or an op starts; narrow rows, since an ASOF join sorts all that it is given.
-CREATE OR REPLACE TABLE stage.call_steps AS
-SELECT c.call_id, s.step
-FROM (SELECT call_id, pid, start_ns FROM stage.calls) AS c
-ASOF JOIN stage.step_times AS s ON c.pid = s.pid AND c.start_ns >= s.start_ns
-WHERE c.start_ns < s.end_ns;
-
-CREATE OR REPLACE TABLE stage.op_steps AS
-SELECT p.op_id, s.step
-FROM (SELECT op_id, pid, start_ns FROM stage.ops) AS p
-ASOF JOIN stage.step_times AS s ON p.pid = s.pid AND p.start_ns >= s.start_ns
-WHERE p.start_ns < s.end_ns;
-
-INSERT INTO ops BY NAME SELECT 1 AS trace_id, p.*, s.step FROM stage.ops AS p LEFT JOIN stage.op_steps AS s USING (op_id);
-
-INSERT INTO ranges BY NAME SELECT 1 AS trace_id, * FROM stage.ranges ORDER BY range_id;

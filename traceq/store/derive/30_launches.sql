@@ -1,13 +1,12 @@
 -- What each API call does, and which call started which GPU activity.
--- Reads stage.calls, stage.call_steps, stage.activities; fills api_calls, stage.linked.
+-- Reads stage.calls, stage.call_places, stage.callers, stage.activities; fills stage.roles, stage.linked.
 
-INSERT INTO api_calls BY NAME
+CREATE OR REPLACE TABLE stage.roles AS
 WITH named AS (
-    SELECT c.* EXCLUDE (scope), s.step, regexp_replace(c.recorded_name, '(_v[0-9]+)?(_ptsz|_ptds)?$', '') AS name
-    FROM stage.calls AS c LEFT JOIN stage.call_steps AS s USING (call_id)
+    SELECT DISTINCT recorded_name, regexp_replace(recorded_name, '(_v[0-9]+)?(_ptsz|_ptds)?$', '') AS name FROM stage.calls
 )
 SELECT
-    1 AS trace_id, *,
+    recorded_name, name,
     CASE
         WHEN regexp_matches(name, '^(cuda|cu|hip)GraphLaunch') THEN 'graph_launch'
         WHEN regexp_matches(name, '^(cuda|cu|hip)\w*Launch\w*(Kernel|Grid)|^(cuda|cu|hip)Launch(Async|Cooperative|$)') THEN 'launch'
@@ -31,11 +30,12 @@ WITH one AS (
     FROM stage.calls WHERE correlation_id <> 0 GROUP BY ALL HAVING count(*) = 1
 )
 SELECT
-    a.activity_id, a.kind, a.device, a.start_ns, a.dur_ns, one.launch_id,
+    a.activity_id, a.kind, a.device, a.stream, a.start_ns, a.dur_ns, a.correlation_id, one.launch_id,
     CASE WHEN a.pid IS NOT NULL THEN a.pid WHEN o.is_one THEN o.pid ELSE c.pid END AS pid,
-    s.step, c.tid AS launch_tid, c.start_ns AS launch_start_ns, c.start_ns + c.dur_ns AS launch_end_ns
+    p.step, p.lane AS launch_lane, p.marks AS launch_marks, c.start_ns AS launch_start_ns, c.start_ns + c.dur_ns AS launch_end_ns,
+    nullif(coalesce(a.external_id, c.external_id), 0) AS external_id, a.external_id = a.correlation_id AS is_correlation
 FROM stage.activities AS a
 CROSS JOIN stage.callers AS o
 LEFT JOIN one ON a.scope = one.scope AND a.correlation_id = one.correlation_id
 LEFT JOIN stage.calls AS c ON c.call_id = one.launch_id
-LEFT JOIN stage.call_steps AS s ON s.call_id = one.launch_id;
+LEFT JOIN stage.call_places AS p ON p.call_id = one.launch_id;
