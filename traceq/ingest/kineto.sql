@@ -324,8 +324,8 @@ FROM stage.kept WHERE stored_in = 'counters' ORDER BY ALL;
 
 INSERT INTO processes
 WITH named AS (
-    SELECT coalesce(pid, '') AS pid, string_agg(DISTINCT args->>'$.name', ', ') FILTER (name = 'process_name') AS name,
-        string_agg(DISTINCT args->>'$.labels', ', ') FILTER (name = 'process_labels') AS labels
+    SELECT coalesce(pid, '') AS pid, string_agg(DISTINCT args->>'$.name', ', ' ORDER BY args->>'$.name') FILTER (name = 'process_name') AS name,
+        string_agg(DISTINCT args->>'$.labels', ', ' ORDER BY args->>'$.labels') FILTER (name = 'process_labels') AS labels
     FROM stage.kept WHERE stored_in = 'processes' GROUP BY 1
 ), seen AS (
     SELECT pid FROM stage.calls UNION SELECT pid FROM stage.ops UNION SELECT pid FROM stage.python_calls
@@ -336,5 +336,5 @@ FROM seen AS s LEFT JOIN named AS n ON n.pid = s.pid
 WHERE s.pid IS NOT NULL ORDER BY s.pid;
 
 INSERT INTO threads
-SELECT 1, coalesce(pid, ''), coalesce(tid, ''), string_agg(DISTINCT args->>'$.name', ', ')
+SELECT 1, coalesce(pid, ''), coalesce(tid, ''), string_agg(DISTINCT args->>'$.name', ', ' ORDER BY args->>'$.name')
 FROM stage.kept WHERE stored_in = 'threads' AND coalesce(pid, '') IN (SELECT pid FROM processes) GROUP BY ALL ORDER BY ALL;

@@ -66,8 +66,6 @@ FROM stage.python_calls {CALLS}
 # Of the sources of modules the first that a file has: frames of nn.Module, Module Hierarchy, the user's own ranges.
 MODULES = """
 SELECT 0 AS kind, frame_id AS id, pid, tid, start_ns, end_ns, 0 AS marks FROM stage.module_frames
-UNION ALL
-SELECT 1, op_id, pid, tid, start_ns, start_ns, 0 FROM stage.ops WHERE EXISTS (FROM stage.module_frames)
 """
 MODULE_FRAMES = """
 CREATE OR REPLACE TABLE stage.module_frames AS

@@ -2,17 +2,19 @@
 -- Reads stage.threads, stage.nested_ranges, stage.step_times, stage.calls, stage.ops; fills stage.places,
 -- stage.call_places, stage.op_places.
 
--- The innermost open range of a thread changes where a range starts, and where it ends (to the one around it). Of what
--- happens at one time the innermost start counts, else the outermost end.
-CREATE OR REPLACE TABLE stage.range_edges AS
+-- The innermost open interval of a thread changes where one starts, and where one ends (to the one around it). Of what happens
+-- at one time the innermost start counts, else the outermost end.
+CREATE OR REPLACE MACRO stage.edges(nested) AS TABLE
 WITH edges AS (
-    SELECT lane, start_ns AS at_ns, id AS range_id, marks, depth AS weight
-    FROM stage.nested_ranges WHERE end_ns > start_ns
+    SELECT lane, start_ns AS at_ns, id, marks, depth AS weight FROM query_table(nested) WHERE end_ns > start_ns
     UNION ALL
     SELECT n.lane, n.end_ns, p.id, coalesce(p.marks, 0), -1 - n.depth
-    FROM stage.nested_ranges AS n LEFT JOIN stage.nested_ranges AS p ON p.id = n.parent_id WHERE n.end_ns > n.start_ns
+    FROM query_table(nested) AS n LEFT JOIN query_table(nested) AS p ON p.id = n.parent_id WHERE n.end_ns > n.start_ns
 )
-SELECT lane, at_ns, arg_max_null(range_id, weight) AS range_id, arg_max(marks, weight) AS marks FROM edges GROUP BY ALL;
+SELECT lane, at_ns, arg_max_null(id, weight) AS id, arg_max(marks, weight) AS marks FROM edges GROUP BY ALL;
+
+CREATE OR REPLACE TABLE stage.range_edges AS
+WITH nested AS (FROM stage.nested_ranges) SELECT lane, at_ns, id AS range_id, marks FROM stage.edges('nested');
 
 CREATE OR REPLACE TABLE stage.places AS
 WITH cuts AS (

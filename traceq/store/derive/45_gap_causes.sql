@@ -97,10 +97,10 @@ SELECT g.is_stream, g.gap_id, f.last.name AS name, f.last.call_id AS call_id
 FROM stage.late AS g ASOF JOIN final AS f ON f.lane = g.lane AND g.launch_start_ns > f.start_ns
 WHERE f.last.end_ns > g.start_ns;
 
--- What the host did: `class` in the order in which it explains. Lane 0 stands for every thread.
+-- What the host did: `class` in the order in which it explains; from 9 on, what other threads did. Lane 0 stands for every thread.
 CREATE OR REPLACE TABLE stage.classes AS
 FROM (VALUES
-    (1, 'module_load'), (2, 'profiler'), (3, 'dataloader'), (4, 'allocator'), (5, 'cuda_api'), (6, 'compile'), (7, 'cpu_ops'),
+    (0, 'module_load'), (1, 'module_load'), (2, 'profiler'), (3, 'dataloader'), (4, 'allocator'), (5, 'cuda_api'), (6, 'compile'), (7, 'cpu_ops'),
     (8, 'compiled_runtime'), (9, 'module_load'), (11, 'dataloader'), (12, 'allocator'), (13, 'cuda_api'), (14, 'compile'),
     (15, 'cpu_ops'), (16, 'compiled_runtime'), (17, 'python')
 ) AS t (class, cause);
@@ -114,19 +114,22 @@ CREATE OR REPLACE MACRO stage.class_of(name) AS CASE
     ) THEN 8
 END;
 
--- Rows (lane, class, start_ns, end_ns, name) as the stretches that each class covers, each with the name of its longest row.
+-- Rows (lane, class, start_ns, end_ns, name) as the stretches that each class covers, each with the name of its first row, the
+-- longest of those that start together. A stretch ends where all rows before the next one have ended.
 CREATE OR REPLACE MACRO stage.stretches(source) AS TABLE
 WITH marked AS (
-    SELECT *, max(end_ns) OVER (PARTITION BY lane, class ORDER BY start_ns, end_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before_ns
+    SELECT *, max(end_ns) OVER (
+        PARTITION BY lane, class ORDER BY start_ns, end_ns DESC, name ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    ) AS before_ns
     FROM query_table(source) WHERE end_ns > start_ns
-), numbered AS (
-    SELECT *, sum(CASE WHEN before_ns >= start_ns THEN 0 ELSE 1 END) OVER (
-        PARTITION BY lane, class ORDER BY start_ns, end_ns ROWS UNBOUNDED PRECEDING
-    ) AS stretch
-    FROM marked
+), lasts AS (
+    SELECT lane, class, max(end_ns) AS last_ns FROM query_table(source) GROUP BY ALL
 )
-SELECT lane, class, min(start_ns) AS start_ns, max(end_ns) AS end_ns, arg_max(name, (end_ns - start_ns, name)) AS name
-FROM numbered GROUP BY lane, class, stretch;
+SELECT
+    m.lane, m.class, m.start_ns,
+    coalesce(lead(m.before_ns) OVER (PARTITION BY m.lane, m.class ORDER BY m.start_ns), l.last_ns) AS end_ns, m.name
+FROM marked AS m JOIN lasts AS l ON l.lane = m.lane AND l.class = m.class
+WHERE m.before_ns IS NULL OR m.start_ns > m.before_ns;
 
 CREATE OR REPLACE TABLE stage.host AS
 WITH names AS (
@@ -142,7 +145,7 @@ WITH names AS (
     UNION ALL
     SELECT lane, CASE role WHEN 'load' THEN 1 WHEN 'alloc' THEN 4 ELSE 5 END, name, start_ns, end_ns FROM stage.placed_calls
     UNION ALL
-    SELECT 0, CASE WHEN regexp_matches(type, '(?i)lazy|module') THEN 1 ELSE 2 END, type, start_ns, start_ns + dur_ns FROM overheads
+    SELECT 0, CASE WHEN regexp_matches(type, '(?i)lazy|module') THEN 0 ELSE 2 END, type, start_ns, start_ns + dur_ns FROM overheads
 )
 FROM stage.stretches('rows');
 
@@ -151,31 +154,32 @@ FROM stage.stretches('rows');
 CREATE OR REPLACE TABLE stage.seen AS
 WITH lanes AS (SELECT DISTINCT lane FROM stage.late),
 launching AS (SELECT DISTINCT launch_lane AS lane FROM stage.linked WHERE launch_lane IS NOT NULL),
-pairs AS (
-    SELECT l.lane, l.lane AS other, 0 AS later FROM lanes AS l
-    UNION ALL SELECT lane, 0, 0 FROM lanes
-    UNION ALL
-    SELECT l.lane, o.lane, 8
+others AS (
+    SELECT l.lane, o.lane AS other, count(*) OVER (PARTITION BY l.lane) = 1 AS is_only
     FROM lanes AS l JOIN stage.threads AS t ON t.lane = l.lane JOIN stage.threads AS u ON u.pid IS NOT DISTINCT FROM t.pid AND u.lane <> t.lane
     JOIN launching AS o ON o.lane = u.lane
-), all_of_them AS (
-    SELECT p.lane, h.class + p.later AS class, h.start_ns, h.end_ns, h.name FROM pairs AS p JOIN stage.host AS h ON h.lane = p.other
+), of_several AS (
+    SELECT o.lane, h.class + 8 AS class, h.start_ns, h.end_ns, h.name
+    FROM others AS o JOIN stage.host AS h ON h.lane = o.other WHERE NOT o.is_only
 )
-FROM stage.stretches('all_of_them');
+SELECT l.lane, h.class, h.start_ns, h.end_ns, h.name FROM lanes AS l JOIN stage.host AS h ON h.lane = l.lane
+UNION ALL
+SELECT l.lane, h.class, h.start_ns, h.end_ns, h.name FROM lanes AS l CROSS JOIN stage.host AS h WHERE h.lane = 0
+UNION ALL
+SELECT o.lane, h.class + 8, h.start_ns, h.end_ns, h.name FROM others AS o JOIN stage.host AS h ON h.lane = o.other WHERE o.is_only
+UNION ALL
+FROM stage.stretches('of_several');
 
 -- Each stretch of time belongs to the smallest class that is open in it. Stretches of one class do not overlap, so each edge
 -- toggles the bit of its class. With a running total per class a difference of two look-ups is what the class explains of any interval.
 CREATE OR REPLACE TABLE stage.explained_time AS
-WITH toggled AS (
-    SELECT lane, at_ns, bit_xor(1 << class) AS bits
-    FROM (SELECT lane, class, unnest([start_ns, end_ns]) AS at_ns FROM stage.seen) GROUP BY ALL
+WITH edges AS (
+    SELECT lane, 1 << class AS bit, unnest([start_ns, end_ns]) AS at_ns FROM stage.seen
 ), opened AS (
-    SELECT
-        lane, at_ns AS start_ns, lead(at_ns) OVER (PARTITION BY lane ORDER BY at_ns) AS end_ns,
-        bit_xor(bits) OVER (PARTITION BY lane ORDER BY at_ns ROWS UNBOUNDED PRECEDING) AS bits
-    FROM toggled
+    SELECT lane, at_ns AS start_ns, lead(at_ns) OVER lanes AS end_ns, bit_xor(bit) OVER (lanes ROWS UNBOUNDED PRECEDING) AS bits
+    FROM edges WINDOW lanes AS (PARTITION BY lane ORDER BY at_ns)
 ), first_open AS (
-    SELECT lane, start_ns, end_ns, log2(bits & -bits)::INTEGER AS class FROM opened WHERE bits <> 0
+    SELECT lane, start_ns, end_ns, log2(bits & -bits)::INTEGER AS class FROM opened WHERE bits <> 0 AND end_ns > start_ns
 )
 SELECT *, (sum(end_ns - start_ns) OVER (PARTITION BY lane, class ORDER BY start_ns ROWS UNBOUNDED PRECEDING))::BIGINT - (end_ns - start_ns) AS earlier_ns
 FROM first_open;
@@ -198,13 +202,13 @@ WITH asked AS (
     LEFT JOIN own AS o ON o.is_stream = g.is_stream AND o.gap_id = g.gap_id
     WHERE g.host_ns > 0 GROUP BY g.is_stream, g.gap_id, g.host_ns
 ), causes AS (
-    SELECT e.is_stream, e.gap_id, c.cause, min(((e.class - 1) % 8) + CASE WHEN e.class = 17 THEN 9 ELSE 1 END) AS place, sum(e.ns)::BIGINT AS ns,
+    SELECT e.is_stream, e.gap_id, c.cause, min(CASE WHEN e.class IN (0, 9) THEN 1 WHEN e.class BETWEEN 10 AND 16 THEN e.class - 8 ELSE e.class END) AS place, sum(e.ns)::BIGINT AS ns,
         min(e.class) AS class
     FROM explained AS e JOIN stage.classes AS c USING (class) GROUP BY ALL
 )
 SELECT is_stream, gap_id, arg_max({'cause': cause, 'class': class, 'ns': ns}, (ns, -place)) AS won FROM causes GROUP BY ALL;
 
--- The longest row of the last stretch of the winning class that began before the launch.
+-- The first row of the last stretch of the winning class that began before the launch.
 CREATE OR REPLACE TABLE stage.late_evidence AS
 SELECT w.is_stream, w.gap_id, s.name || CASE WHEN w.class > 8 THEN ' on another thread' ELSE '' END AS evidence
 FROM (
@@ -218,7 +222,7 @@ WITH slow AS (
     SELECT DISTINCT launch_id, launch_start_ns AS start_ns, launch_end_ns AS end_ns FROM stage.late
     WHERE after_launch_ns > 0 AND launch_end_ns - launch_start_ns > 100000
 ), holders AS (
-    SELECT 0 AS lane, class, start_ns, end_ns, name FROM stage.host WHERE class IN (1, 4)
+    SELECT 0 AS lane, greatest(class, 1) AS class, start_ns, end_ns, name FROM stage.host WHERE class IN (0, 1, 4)
 ), held_stretches AS (
     FROM stage.stretches('holders')
 ), totals AS (

@@ -1,5 +1,5 @@
 -- The phase, module and forward operator of each operator. Reads stage.ops, stage.op_places, stage.nested_ops,
--- stage.nested_modules, stage.inside_modules, stage.module_frames; fills stage.backward_threads, stage.op_phases, stage.forwards,
+-- stage.nested_modules, stage.module_frames; fills stage.backward_threads, stage.op_phases, stage.forwards,
 -- stage.op_modules.
 
 -- A thread that mostly runs nodes of the autograd engine does nothing but backward work.
@@ -66,6 +66,10 @@ WITH RECURSIVE paths AS (
 FROM paths;
 
 CREATE OR REPLACE TABLE stage.op_modules AS
-SELECT i.id AS op_id, p.path AS module FROM stage.inside_modules AS i JOIN stage.module_paths AS p ON p.frame_id = i.holder_id
+WITH nested AS (FROM stage.nested_modules), edges AS (FROM stage.edges('nested'))
+SELECT o.op_id, p.path AS module
+FROM (SELECT n.id AS op_id, n.lane, n.start_ns FROM stage.nested_ops AS n WHERE EXISTS (FROM nested)) AS o
+ASOF JOIN edges AS e ON e.lane = o.lane AND o.start_ns >= e.at_ns
+JOIN stage.module_paths AS p ON p.frame_id = e.id
 UNION ALL
 SELECT op_id, module FROM stage.ops WHERE module IS NOT NULL AND NOT EXISTS (FROM stage.module_frames);
