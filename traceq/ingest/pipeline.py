@@ -21,7 +21,7 @@ from traceq.ingest import kineto, nest, nsys
 from traceq.ingest.cut import NotATraceError
 from traceq.ingest.source import Progress, Source, digest
 from traceq.store import files, publish, rules
-from traceq.store.build import derive_links, derive_rest
+from traceq.store.build import derive_links, derive_rest, derive_steps
 from traceq.store.rules import Rule
 
 TRACE_NAME = re.compile(r"\.json(\.gz|\.zst|\.zstd)?$", re.I)
@@ -304,6 +304,7 @@ def _read_nsys(
 def derive(con: duckdb.DuckDBPyConnection) -> int:
     """From the staged rows of one trace everything that the store's tables hold; how many rows nesting clipped."""
     clipped = nest.nest_ranges(con)
+    derive_steps(con)
     with ThreadPoolExecutor(1) as beside:  # Python nests while DuckDB links and finds the gaps
         nested = beside.submit(nest.nest_rest, con.cursor())
         derive_links(con)
