@@ -21,7 +21,7 @@ import duckdb
 
 from traceq.ingest import kineto, nest
 from traceq.store import files
-from traceq.store.build import derive_links, derive_rest
+from traceq.store.build import derive_links, derive_rest, derive_steps
 
 SIZES = (1_000_000, 5_000_000)
 KERNELS_A_STEP = 10_000
@@ -87,7 +87,7 @@ def measure(kernels: int) -> dict[str, float]:
         with files.scratch_store(path, Path(folder) / "none.duckdb", "4GB") as con:
             stage(con, kernels)
             seconds = {
-                "nesting": timed(lambda: (nest.nest_ranges(con), nest.nest_rest(con.cursor()))),
+                "nesting": timed(lambda: (nest.nest_ranges(con), derive_steps(con), nest.nest_rest(con.cursor()))),
                 "links, gaps": timed(lambda: derive_links(con)),
                 "the rest": timed(lambda: derive_rest(con)),
             }

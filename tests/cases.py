@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from decimal import Decimal
 from pathlib import Path
 
@@ -65,8 +67,12 @@ def names():
     return sorted(p.name for p in FOLDER.glob("hand-*"))
 
 
-def inputs(name):
-    """{tag: file} of a case; the tag of a single `input.json` is empty."""
+def inputs(name, made=None):
+    """{tag: file} of a case; the tag of a single `input.json` is empty. What a script builds goes to `made`."""
+    builder = FOLDER / name / "build_sqlite.py"
+    if builder.exists():
+        subprocess.run([sys.executable, str(builder), str(made)], check=True)
+        return {"": Path(made) / "input.sqlite"}
     return {tag_of(p): p for p in sorted((FOLDER / name).glob("input*"))}
 
 
@@ -191,6 +197,18 @@ def _kernels_in_file(case, tag):
     return ANSWERS["kernels"](case, tag) + ANSWERS["kernels_bad_time"](case, tag)
 
 
+def _missing_names(case, _):
+    (count,) = set(re.findall(r"(\d+) names? (?:is|are) missing", "\n".join(case.notes)))
+    return int(count)
+
+
+def answer(case, quantity, tag):
+    """The answer for a quantity; a tag `devN` asks about one device of the only file."""
+    if device := DEVICE.fullmatch(tag or ""):
+        return case.one(OF_DEVICE[quantity].format(device=device[1]))
+    return ANSWERS[quantity](case, tag)
+
+
 def _recorded(option):
     return _sql(f"SELECT (metadata->>'$.{option}')::BIGINT FROM traces WHERE trace_id = $mine")
 
@@ -223,6 +241,7 @@ WITH ordered AS (
 )
 SELECT start_ns - before_ns FROM ordered WHERE start_ns > before_ns ORDER BY start_ns
 """
+DEVICE = re.compile(r"dev(\d+)")
 FIRST_LATENCY = f"SELECT min(latency_ns) {LATENCY} GROUP BY call_id ORDER BY min(start_ns)"
 
 ANSWERS = {
@@ -230,8 +249,12 @@ ANSWERS = {
     "kernels": _total("kernels"),
     "kernels_in_file": _kernels_in_file,
     "kernels_bad_time": _sql(
-        "SELECT coalesce(sum(lost), 0)::BIGINT FROM event_counts WHERE trace_id = $mine AND category = 'kernel'"
+        "SELECT coalesce(sum(lost), 0)::BIGINT FROM event_counts "
+        "WHERE trace_id = $mine AND category IN ('kernel', 'CUPTI_ACTIVITY_KIND_KERNEL')"
     ),
+    "kernels_bad_row": lambda case, tag: ANSWERS["kernels_bad_time"](case, tag),
+    "missing_names": _missing_names,
+    "processes": _sql("SELECT count(*) FROM processes WHERE trace_id = $mine"),
     "kernel_names": _sql(f"SELECT count(DISTINCT name) {KERNELS}"),
     "kernel_time_ns": _total("kernel_ns"),
     "kernel_durations_ns": _list(f"SELECT dur_ns {KERNELS} ORDER BY start_ns, activity_id"),
@@ -283,4 +306,9 @@ ANSWERS = {
     "with_stack": _recorded("with_stack"),
     "record_shapes": _recorded("record_shapes"),
     "profile_memory": _recorded("profile_memory"),
+}
+OF_DEVICE = {
+    "gpu_busy_ns": "SELECT sum(dur_ns)::BIGINT FROM gpu_busy WHERE device = {device}",
+    "gpu_span_ns": "SELECT max(start_ns + dur_ns) - min(start_ns) FROM gpu_activities WHERE device = {device}",
+    "gaps_ns": "SELECT list(dur_ns ORDER BY start_ns) FROM gaps WHERE device = {device}",
 }

@@ -73,7 +73,10 @@ SELECT
     w.dur_ns,
     w.idle_ns,
     o.name AS op,
-    CASE WHEN r.kind <> 'step' THEN r.name END AS range
+    CASE
+        WHEN r.kind <> 'step' AND NOT EXISTS (FROM steps AS s WHERE s.trace_id = r.trace_id AND s.start_ns = r.start_ns AND s.name = r.name)
+            THEN r.name
+    END AS range
 FROM points AS w
 LEFT JOIN threads AS t ON t.trace_id = w.trace_id AND t.pid IS NOT DISTINCT FROM w.pid AND t.tid = w.tid
 LEFT JOIN ops AS o ON o.trace_id = w.trace_id AND o.op_id = w.op_id

@@ -28,7 +28,7 @@ happened AS (
     SELECT m.*
     FROM memory_events AS m
     JOIN picked USING (trace_id)
-    WHERE m.device IS NOT NULL AND m.name = '[memory]'
+    WHERE m.device IS NOT NULL AND m.device_type IS DISTINCT FROM 0 AND m.name IS DISTINCT FROM '[OutOfMemory]'
 ),
 
 moments AS (

@@ -1,5 +1,5 @@
 -- title: The moment of most memory
--- what: For each GPU the most memory that PyTorch had allocated and reserved in the recording, when, in which step, and which operator asked for it.
+-- what: For each GPU the most memory that PyTorch had allocated and reserved in the recording, when, in which step, and which operator asked for it; of an nsys export, what the process took from the driver (--cuda-memory-usage).
 -- value: Reserved far above allocated is fragmentation; a peak in backward can be lowered by checkpointing, one in the optimizer by its fused form.
 -- needs: memory_events
 -- layout: record
@@ -35,14 +35,14 @@ happened AS (
     SELECT m.*
     FROM memory_events AS m
     JOIN picked USING (trace_id)
-    WHERE m.device IS NOT NULL
+    WHERE m.device IS NOT NULL AND m.device_type IS DISTINCT FROM 0
 ),
 
 -- Memory in use less that at the start. What happens at one moment is taken together: its order is not recorded.
 moments AS (
     SELECT trace_id, pid, device, at_ns, sum(bytes) AS bytes
     FROM happened
-    WHERE name = '[memory]'
+    WHERE name IS DISTINCT FROM '[OutOfMemory]'
     GROUP BY trace_id, pid, device, at_ns
 ),
 
@@ -71,7 +71,7 @@ placed AS (
         ) AS reserved_place
     FROM happened AS h
     JOIN growth AS g ON g.trace_id = h.trace_id AND g.pid IS NOT DISTINCT FROM h.pid AND g.device = h.device AND g.at_ns = h.at_ns
-    WHERE h.name = '[memory]'
+    WHERE h.name IS DISTINCT FROM '[OutOfMemory]'
 ),
 
 summed AS (

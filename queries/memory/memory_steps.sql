@@ -40,7 +40,7 @@ moments AS (
         count(*) FILTER (m.bytes < 0) AS releases
     FROM memory_events AS m
     JOIN picked USING (trace_id)
-    WHERE m.device IS NOT NULL AND m.name = '[memory]'
+    WHERE m.device IS NOT NULL AND m.device_type IS DISTINCT FROM 0 AND m.name IS DISTINCT FROM '[OutOfMemory]'
     GROUP BY m.trace_id, m.pid, m.device, m.at_ns
 ),
 

@@ -122,7 +122,10 @@ sites AS (
         o.outer_op,
         o.op,
         w.name,
-        CASE WHEN r.kind <> 'step' THEN r.name END AS range,
+        CASE
+            WHEN r.kind <> 'step' AND NOT EXISTS (FROM steps AS s WHERE s.trace_id = r.trace_id AND s.start_ns = r.start_ns AND s.name = r.name)
+                THEN r.name
+        END AS range,
         f.python,
         count(*) AS calls,
         sum(w.dur_ns)::BIGINT AS total_ns,

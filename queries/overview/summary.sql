@@ -22,10 +22,10 @@
 -- column: kernels BIGINT count -- kernels
 -- column: kernel_ns BIGINT ns -- sum of kernel durations; overlap counts twice
 -- column: gemm_pct_of_kernel DOUBLE percent -- matrix products, of kernel time
--- column: memcpys BIGINT count -- copies
+-- column: memcpys BIGINT count -- copies; NULL if an nsys export has no table of them
 -- column: memcpy_ns BIGINT ns -- sum of copy durations
 -- column: memcpy_bytes BIGINT bytes -- bytes copied, where recorded
--- column: memsets BIGINT count -- memsets
+-- column: memsets BIGINT count -- memsets; NULL if an nsys export has no table of them
 -- column: memset_ns BIGINT ns -- sum of memset durations
 -- column: carried_over BIGINT count -- activities without a launch in the trace
 -- column: launches BIGINT count -- launch calls of the trace, graph launches included
@@ -36,7 +36,7 @@
 -- example: traceq query summary --run eager
 
 WITH picked AS (
-    SELECT l.*, t.status, t.metadata, r.step_pipelined_ns
+    SELECT l.*, t.format, t.status, t.metadata, r.step_pipelined_ns
     FROM labels AS l
     JOIN traces AS t USING (trace_id)
     JOIN runs AS r ON r.run_id = l.run_id
@@ -65,6 +65,17 @@ busy AS (
     SELECT trace_id, device, sum(dur_ns) AS busy_ns
     FROM gpu_busy
     GROUP BY trace_id, device
+),
+
+-- An nsys export has a table only for what occurred and was recorded; which of the two an absent one lacks is not told.
+recorded AS (
+    SELECT
+        p.trace_id,
+        any_value(p.format) <> 'nsys' OR coalesce(bool_or(contains(e.category, '_MEMCPY')), false) AS has_memcpys,
+        any_value(p.format) <> 'nsys' OR coalesce(bool_or(contains(e.category, '_MEMSET')), false) AS has_memsets
+    FROM picked AS p
+    LEFT JOIN event_counts AS e ON e.trace_id = p.trace_id AND e.stored_in = 'gpu_activities'
+    GROUP BY p.trace_id
 ),
 
 -- A stream's work is its window less its gaps.
@@ -197,17 +208,18 @@ SELECT
     coalesce(w.kernels, 0) AS kernels,
     w.kernel_ns::BIGINT AS kernel_ns,
     CASE WHEN p.invisible_replays = 0 THEN 100.0 * w.gemm_ns / nullif(w.kernel_ns, 0) END AS gemm_pct_of_kernel,
-    coalesce(w.memcpys, 0) AS memcpys,
-    w.memcpy_ns::BIGINT AS memcpy_ns,
-    w.memcpy_bytes::BIGINT AS memcpy_bytes,
-    coalesce(w.memsets, 0) AS memsets,
-    w.memset_ns::BIGINT AS memset_ns,
+    CASE WHEN r.has_memcpys THEN coalesce(w.memcpys, 0) END AS memcpys,
+    CASE WHEN r.has_memcpys THEN w.memcpy_ns::BIGINT END AS memcpy_ns,
+    CASE WHEN r.has_memcpys THEN w.memcpy_bytes::BIGINT END AS memcpy_bytes,
+    CASE WHEN r.has_memsets THEN coalesce(w.memsets, 0) END AS memsets,
+    CASE WHEN r.has_memsets THEN w.memset_ns::BIGINT END AS memset_ns,
     coalesce(w.carried_over, 0) AS carried_over,
     coalesce(h.launches, 0) AS launches,
     coalesce(h.graph_launches, 0) AS graph_launches,
     h.launch_call_ns::BIGINT AS launch_call_ns,
     CASE WHEN c.steps > 1 THEN coalesce(u.names, 'none') END AS differ_between_steps
 FROM picked AS p
+JOIN recorded AS r USING (trace_id)
 LEFT JOIN work AS w USING (trace_id)
 LEFT JOIN busy AS b ON b.trace_id = p.trace_id AND b.device = w.device
 LEFT JOIN devices AS d ON d.trace_id = p.trace_id AND d.device = w.device

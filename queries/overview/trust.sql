@@ -13,7 +13,7 @@
 
 WITH picked AS (
     SELECT
-        l.trace_id, l.run, l.rank, l.invisible_replays, t.run_id, t.path, t.world_size, t.resolution_ns, t.status, t.clipped_rows,
+        l.trace_id, l.run, l.rank, l.invisible_replays, t.run_id, t.path, t.format, t.world_size, t.resolution_ns, t.status, t.clipped_rows,
         t.op_disagreements, t.warnings, t.metadata
     FROM labels AS l
     JOIN traces AS t USING (trace_id)
@@ -29,6 +29,7 @@ per_run AS (
         min(resolution_ns) AS resolution_ns,
         count(*) FILTER (status = 'salvaged') AS salvaged,
         sum(invisible_replays) AS invisible_replays,
+        count(*) FILTER (format = 'nsys') AS exports,
         sum(clipped_rows) AS clipped_rows,
         sum(op_disagreements) AS op_disagreements,
         count(*) FILTER (metadata->>'$.with_stack' = '1') AS with_stack,
@@ -49,7 +50,8 @@ gpu AS (
         sum(a.dur_ns) FILTER (a.launch_id IS NOT NULL AND a.op_id IS NULL) AS without_op_ns,
         sum(a.dur_ns) FILTER (a.kind = 'kernel') AS kernel_ns,
         sum(a.dur_ns) FILTER (a.category = 'other') AS other_ns,
-        count(*) FILTER (a.start_ns < c.start_ns) AS before_launch
+        count(*) FILTER (a.start_ns < c.start_ns) AS before_launch,
+        count(*) FILTER (a.kind = 'graph') AS graphs
     FROM gpu_activities AS a
     JOIN picked AS p USING (trace_id)
     LEFT JOIN api_calls AS c ON c.trace_id = a.trace_id AND c.call_id = a.launch_id
@@ -138,6 +140,23 @@ events AS (
         sum(e.skipped) FILTER (e.reason = 'a category that traceq does not know') AS unknown
     FROM event_counts AS e
     JOIN picked AS p USING (trace_id)
+    GROUP BY p.run
+),
+
+-- Of what an export has a table only if it occurred and was recorded.
+missing AS (
+    SELECT
+        p.run,
+        list_filter([
+            CASE WHEN NOT coalesce(bool_or(contains(e.category, '_KERNEL')), false) THEN 'kernels' END,
+            CASE WHEN NOT coalesce(bool_or(contains(e.category, '_MEMCPY')), false) THEN 'copies' END,
+            CASE WHEN NOT coalesce(bool_or(contains(e.category, '_MEMSET')), false) THEN 'memsets' END,
+            CASE WHEN NOT coalesce(bool_or(e.stored_in = 'api_calls'), false) THEN 'CUDA calls' END,
+            CASE WHEN NOT coalesce(bool_or(starts_with(e.category, 'NVTX_EVENTS')), false) THEN 'NVTX ranges' END
+        ], lambda k: k IS NOT NULL) AS kinds
+    FROM picked AS p
+    LEFT JOIN event_counts AS e USING (trace_id)
+    WHERE p.format = 'nsys'
     GROUP BY p.run
 ),
 
@@ -266,10 +285,26 @@ checks AS (
         CASE
             WHEN r.invisible_replays > 0 THEN format(
                 '{:,} CUDA graph launches have no GPU activity: their replays were not recorded, so busy, idle and shares '
-                || 'are not available', r.invisible_replays::BIGINT
+                || 'are not available{}', r.invisible_replays::BIGINT,
+                CASE WHEN r.exports > 0 THEN ' (record again with nsys profile --cuda-graph-trace=node)' ELSE '' END
             )
         END
     FROM per_run AS r
+    UNION ALL
+    SELECT
+        g.run, 15, 'whole_graph_replays', g.graphs::DOUBLE,
+        format(
+            '{:,} CUDA graph replays were recorded as a whole: they count as busy, but their kernels are not visible and '
+            || 'missing in kernel time and its shares (record again with nsys profile --cuda-graph-trace=node)', g.graphs
+        )
+    FROM gpu AS g
+    WHERE g.graphs > 0
+    UNION ALL
+    SELECT
+        r.run, 15, 'kinds_not_recorded', len(m.kinds)::DOUBLE,
+        CASE WHEN len(m.kinds) > 0 THEN format('the nsys export has no {}: not recorded, or there were none', array_to_string(m.kinds, ', ')) END
+    FROM per_run AS r
+    JOIN missing AS m USING (run)
     UNION ALL
     SELECT
         g.run, 16, 'other_pct',

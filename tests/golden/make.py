@@ -20,6 +20,7 @@ import explain
 import kernel_rows
 import launch_rows
 import memory_rows
+import nsys_rows
 import op_rows
 import overview_rows
 import stream_rows
@@ -37,6 +38,7 @@ CALLS: dict[Callable[..., list[Row]], list[Row]] = {
     **kernel_rows.CALLS,
     **op_rows.CALLS,
     **overview_rows.CALLS,
+    **nsys_rows.CALLS,
 }
 
 

@@ -28,10 +28,10 @@ KINETO_CUT = b"\n  },\n  {"
 class NotATraceError(TraceqError):
     """The file is something else, so that a folder may hold it beside traces."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(
-            message, "record one with torch.profiler.profile(...) and export_chrome_trace(PATH)", Status.INPUT
-        )
+    def __init__(
+        self, message: str, hint: str = "record one with torch.profiler.profile(...) and export_chrome_trace(PATH)"
+    ) -> None:
+        super().__init__(message, hint, Status.INPUT)
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,9 @@ FROM (SELECT pos, unnest(TRY(from_json(j, '{SHAPE}'))) AS e FROM batch)
 """
 LISTED_DEVICES = """
 CREATE OR REPLACE TABLE stage.listed_devices (
-    device BIGINT, name VARCHAR, uuid VARCHAR, sm_count BIGINT, memory_bytes BIGINT, compute_capability VARCHAR)
+    device BIGINT, name VARCHAR, uuid VARCHAR, sm_count BIGINT, memory_bytes BIGINT, compute_capability VARCHAR,
+    peak_bytes_per_s BIGINT);
+CREATE OR REPLACE TABLE stage.listed_ordinals (pid VARCHAR, ordinal BIGINT, device BIGINT);
 """
 PRIVATE = re.compile(
     r"host|user|environ|^env|path|^(tw|mast)_|^trace_?name$|cluster|^job|token|secret|command|argv", re.I
@@ -96,7 +98,7 @@ def sort(con: duckdb.DuckDBPyConnection, reading: Reading, step_range: str | Non
     con.execute("CREATE OR REPLACE TABLE stage.options AS SELECT ?::VARCHAR AS step_range", [step_range])
     con.execute(LISTED_DEVICES)
     if devices := _listed_devices(reading.metadata):
-        con.executemany("INSERT INTO stage.listed_devices VALUES (?, ?, NULL, ?, ?, ?)", devices)
+        con.executemany("INSERT INTO stage.listed_devices VALUES (?, ?, NULL, ?, ?, ?, NULL)", devices)
     con.execute(SQL.read_text("utf-8"))
     if reading.lost:
         con.execute(

@@ -142,8 +142,8 @@ WITH gpu AS (
     WHERE stored_in = 'gpu_activities'
 )
 SELECT
-    id AS activity_id, kind, name, regexp_extract(coalesce(pid, ''), '^\[(.*)\] ', 1) AS scope,
-    coalesce(l.device, a.device, TRY_CAST(pid AS BIGINT), 0) AS device,
+    id AS activity_id, kind, name, NULL::VARCHAR AS short_name, regexp_extract(coalesce(pid, ''), '^\[(.*)\] ', 1) AS scope,
+    NULL::VARCHAR AS pid, coalesce(l.device, a.device, TRY_CAST(pid AS BIGINT), 0) AS device,
     a.context AS context, coalesce(a.stream, TRY_CAST(tid AS BIGINT)) AS stream, start_ns, dur_ns,
     a.correlation AS correlation_id, coalesce(a."External id", TRY_CAST(args->>'$."external id"' AS BIGINT)) AS external_id,
     a."graph id" AS graph_id, a."graph node id" AS graph_node_id,
@@ -297,7 +297,7 @@ FROM (
 
 INSERT INTO syncs
 SELECT
-    1, coalesce(a."cuda_sync_kind", name), a.device, a.context, CASE WHEN a.stream NOT IN (-1, 4294967295) THEN a.stream END,
+    1, coalesce(a."cuda_sync_kind", name), NULL, a.device, a.context, CASE WHEN a.stream NOT IN (-1, 4294967295) THEN a.stream END,
     start_ns, dur_ns, a.correlation, a."External id", a."wait_on_stream",
     stage.without_nan(rest)::JSON
 FROM (

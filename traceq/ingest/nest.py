@@ -76,10 +76,13 @@ WITH modules AS (
 FROM modules
 UNION ALL
 SELECT range_id, pid, tid, start_ns, start_ns + dur_ns, name
-FROM stage.ranges
+FROM stage.ranges AS r
 WHERE
-    kind IN ('record_function', 'push_pop') AND NOT EXISTS (FROM modules)
+    kind IN ('record_function', 'push_pop') AND dur_ns IS NOT NULL AND NOT EXISTS (FROM modules)
     AND NOT EXISTS (SELECT 1 FROM stage.ops WHERE module IS NOT NULL)
+    AND NOT EXISTS (
+        FROM stage.step_ranges AS s WHERE s.start_ns = r.start_ns AND s.dur_ns = r.dur_ns AND s.name = r.name
+    )
     AND NOT regexp_matches(
         name, '^Optimizer\\..*#|^enumerate\\(DataLoader\\)#|^## Call |^Torch-Compiled Region|\\(dynamo_timed\\)|^nccl:|'
         || '^TorchDynamo|^Pregraph|^AOTDispatcher|^ProfilerStep|^DistributedDataParallel|^dynamo|^inductor'

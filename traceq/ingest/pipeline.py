@@ -17,18 +17,18 @@ from typing import Any, TypeGuard
 import duckdb
 
 from traceq.errors import Status, TraceqError
-from traceq.ingest import kineto, nest
+from traceq.ingest import kineto, nest, nsys
 from traceq.ingest.cut import NotATraceError
 from traceq.ingest.source import Progress, Source, digest
 from traceq.store import files, publish, rules
-from traceq.store.build import derive_links, derive_rest
+from traceq.store.build import derive_links, derive_rest, derive_steps
 from traceq.store.rules import Rule
 
 TRACE_NAME = re.compile(r"\.json(\.gz|\.zst|\.zstd)?$", re.I)
-SUFFIXES = re.compile(r"(\.pt)?(\.trace)?(\.json)?(\.gz|\.zst|\.zstd)?$", re.I)
+DATABASE_NAME = re.compile(r"\.sqlite3?$", re.I)
+SUFFIXES = re.compile(r"(\.sqlite3?|\.nsys-rep|\.qdrep|_pqtdir|(\.pt)?(\.trace)?(\.json)?(\.gz|\.zst|\.zstd)?)$", re.I)
 MEMORY_LIMIT = "400MB"
 LARGE_MEMORY_LIMIT = "4GB"
-EPOCH_NS = 10**18  # 2001: a time at or above it, without a base, counts from 1970
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,21 @@ class Counts:
 
 
 @dataclass(frozen=True)
+class Facts:
+    """What a reader knows of a file besides its rows, for `traces`; `rank_of` is the rank and the world size."""
+
+    name: str
+    format: str
+    sha256: str
+    size_bytes: int
+    origin_ns: int | None
+    notes: list[str]
+    metadata: dict[str, Any]
+    rank_of: tuple[int, int] | None = None
+    is_whole: bool = True
+
+
+@dataclass(frozen=True)
 class Target:
     """The store that a command writes to, and what it held when the command began."""
 
@@ -131,10 +146,23 @@ def expand(paths: Sequence[str]) -> list[str]:
 
 
 def _inside(folder: str) -> list[str]:
-    found = sorted(str(p) for p in Path(folder).rglob("*") if p.is_file() and TRACE_NAME.search(p.name))
+    if nsys.is_export(folder):
+        return [folder]
+    found = sorted(str(p) for p in Path(folder).rglob("*") if _is_wanted(p))
     if not found:
-        raise TraceqError(f"{folder}: no .json, .json.gz or .json.zst file in this folder", status=Status.INPUT)
+        raise TraceqError(
+            f"{folder}: no .json, .json.gz or .json.zst file and no nsys export in this folder", status=Status.INPUT
+        )
     return found
+
+
+def _is_wanted(path: Path) -> bool:
+    """Whether a path in a folder may be a trace; a report only where its export does not lie beside it."""
+    if path.is_dir():
+        return nsys.is_export(str(path))
+    if nsys.REPORT.search(path.name):
+        return not any(path.with_name(path.stem + end).exists() for end in (".sqlite", ".sqlite3", "_pqtdir"))
+    return path.is_file() and bool(TRACE_NAME.search(path.name) or DATABASE_NAME.search(path.name))
 
 
 def default_label(path: str, rank_of: tuple[int, int] | None = None) -> str:
@@ -192,16 +220,50 @@ def _known(path: str, run: str, held: publish.Held, options: Options) -> Outcome
 
 def _run_with(path: str, held: publish.Held) -> str | None:
     """The run that holds this very file; only a file of a size that occurs is read to see."""
-    if path == "-" or not Path(path).is_file() or Path(path).stat().st_size not in held.sizes:
+    if path == "-" or not (Path(path).is_file() or nsys.is_export(path)):
         return None
-    return held.runs.get(digest(path))
+    found = nsys.files_of(path)
+    return held.runs.get(digest(found)) if _size(found) in held.sizes else None
+
+
+def _size(found: Sequence[Path]) -> int:
+    return sum(file.stat().st_size for file in found)
 
 
 def _read(
     path: str, scratch: Path, store: Path, options: Options, progress: Progress | None, memory: str = MEMORY_LIMIT
 ) -> Outcome:
-    with _scratch(scratch, store, memory, options.rules) as con, Source(path, progress) as source:
+    with _scratch(scratch, store, memory, options.rules) as con:
         started = time.monotonic_ns()
+        if nsys.is_export(path):
+            facts = _read_nsys(con, path, scratch.with_suffix(".sqlite"), options, progress)
+        else:
+            facts = _read_kineto(con, path, options, progress)
+        read = time.monotonic_ns()
+        clipped = derive(con)
+        _check_steps(con, facts.name, options.step_range)
+        counts = _counts(con)
+        publish.write_trace(con, _trace(facts) | {"clipped_rows": clipped}, options.step_ns)
+        con.execute("CHECKPOINT")
+    return Outcome(
+        path,
+        "ingested",
+        run=options.label or default_label(path, facts.rank_of),
+        rank=facts.rank_of[0] if facts.rank_of else None,
+        sha256=facts.sha256,
+        size_bytes=facts.size_bytes,
+        events=counts.events,
+        kept=counts.kept,
+        skipped=counts.skipped,
+        lost=counts.lost,
+        read_ns=read - started,
+        derive_ns=time.monotonic_ns() - read,
+        notes=facts.notes,
+    )
+
+
+def _read_kineto(con: duckdb.DuckDBPyConnection, path: str, options: Options, progress: Progress | None) -> Facts:
+    with Source(path, progress) as source:
         reading = kineto.read(con, source)
         if options.strict and (reading.cut or reading.lost):
             raise TraceqError(
@@ -210,34 +272,39 @@ def _read(
                 Status.INPUT,
             )
         kineto.sort(con, reading, options.step_range)
-        read = time.monotonic_ns()
-        clipped = derive(con)
-        _check_steps(con, source.name, options.step_range)
-        counts = _counts(con)
-        notes = _notes(reading, counts)
-        publish.write_trace(con, _trace(con, source, reading, notes) | {"clipped_rows": clipped}, options.step_ns)
-        con.execute("CHECKPOINT")
-        rank_of, sha256 = _rank_of(reading), source.sha256()
-    return Outcome(
-        path,
-        "ingested",
-        run=options.label or default_label(path, rank_of),
-        rank=rank_of[0] if rank_of else None,
-        sha256=sha256,
-        size_bytes=source.raw_bytes,
-        events=counts.events,
-        kept=counts.kept,
-        skipped=counts.skipped,
-        lost=counts.lost,
-        read_ns=read - started,
-        derive_ns=time.monotonic_ns() - read,
-        notes=notes,
+        return Facts(
+            name=source.name,
+            format="kineto",
+            sha256=source.sha256(),
+            size_bytes=source.raw_bytes,
+            origin_ns=_origin_ns(con, reading.metadata.get("baseTimeNanoseconds")),
+            notes=_notes(reading, _counts(con)),
+            metadata=reading.metadata,
+            rank_of=_rank_of(reading),
+            is_whole=not (reading.cut or reading.lost),
+        )
+
+
+def _read_nsys(
+    con: duckdb.DuckDBPyConnection, path: str, scratch: Path, options: Options, progress: Progress | None
+) -> Facts:
+    found = nsys.files_of(path)
+    reading = nsys.read(con, path, scratch, options.step_range, progress)
+    return Facts(
+        name=path,
+        format="nsys",
+        sha256=digest(found),
+        size_bytes=_size(found),
+        origin_ns=_origin_ns(con, reading.session_ns),
+        notes=[*reading.notes, *_emptiness(_counts(con))],
+        metadata=reading.metadata,
     )
 
 
 def derive(con: duckdb.DuckDBPyConnection) -> int:
     """From the staged rows of one trace everything that the store's tables hold; how many rows nesting clipped."""
     clipped = nest.nest_ranges(con)
+    derive_steps(con)
     with ThreadPoolExecutor(1) as beside:  # Python nests while DuckDB links and finds the gaps
         nested = beside.submit(nest.nest_rest, con.cursor())
         derive_links(con)
@@ -302,30 +369,26 @@ def _in_the_way(con: duckdb.DuckDBPyConnection, label: str, rank: int | None) ->
     return what, ", ".join(Path(path).name for path, _ in found)
 
 
-def _trace(
-    con: duckdb.DuckDBPyConnection, source: Source, reading: kineto.Reading, notes: list[str]
-) -> dict[str, object]:
-    rank_of = _rank_of(reading)
+def _trace(facts: Facts) -> dict[str, object]:
     return {
-        "rank": rank_of[0] if rank_of else None,
-        "world_size": rank_of[1] if rank_of else None,
-        "path": "-" if source.name == "standard input" else _as_text(source.name),
-        "format": "kineto",
-        "sha256": source.sha256(),
-        "size_bytes": source.raw_bytes,
-        "origin_ns": _origin_ns(con, reading.metadata),
-        "status": "salvaged" if reading.cut or reading.lost else "complete",
-        "warnings": notes,
-        "metadata": reading.metadata,
+        "rank": facts.rank_of[0] if facts.rank_of else None,
+        "world_size": facts.rank_of[1] if facts.rank_of else None,
+        "path": "-" if facts.name == "standard input" else _as_text(facts.name),
+        "format": facts.format,
+        "sha256": facts.sha256,
+        "size_bytes": facts.size_bytes,
+        "origin_ns": facts.origin_ns,
+        "status": "complete" if facts.is_whole else "salvaged",
+        "warnings": facts.notes,
+        "metadata": facts.metadata,
     }
 
 
-def _origin_ns(con: duckdb.DuckDBPyConnection, metadata: dict[str, Any]) -> int | None:
-    """Epoch ns of the trace's zero: Kineto's base where it has one (2024 on), else the time itself if it is one."""
+def _origin_ns(con: duckdb.DuckDBPyConnection, base: object) -> int | None:
+    """Epoch ns of the trace's zero: what the file counts from, where it says so, else the time itself if it is one."""
     ((first,),) = con.execute("SELECT ns FROM stage.origin").fetchall()
-    base = metadata.get("baseTimeNanoseconds")
     if base is None:
-        return int(first) if first >= EPOCH_NS else None
+        return int(first) if first >= nsys.EPOCH_NS else None
     return base + int(first) if isinstance(base, int) and 0 <= base + int(first) < 2**63 else None
 
 
@@ -359,11 +422,13 @@ def _notes(reading: kineto.Reading, counts: Counts) -> list[str]:
         notes.append(_damage(reading, counts.events - len(reading.lost)))
     if reading.repaired:
         notes.append(f"{reading.repaired:,} strings or numbers that are no valid JSON were repaired")
+    return notes + _emptiness(counts)
+
+
+def _emptiness(counts: Counts) -> list[str]:
     if not counts.events:
-        notes.append("there are no events in it")
-    elif not counts.timed:
-        notes.append("there are no timed events in it")
-    return notes
+        return ["there are no events in it"]
+    return [] if counts.timed else ["there are no timed events in it"]
 
 
 def _damage(reading: kineto.Reading, kept: int) -> str:

@@ -7,7 +7,8 @@ import io
 import os
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -28,11 +29,11 @@ TRAILER_BYTES = 8  # checksum and length at the end of a gzip member
 FEED_BYTES = 1 << 16
 NOT_TRACES = (  # signatures at the start of a file, or of a DuckDB file behind the checksum of its first block
     (b"DUCK", "a DuckDB file", "a store is asked, not ingested: traceq runs --store FILE"),
-    (b"SQLite format 3\0", "an SQLite database", "this version reads torch.profiler traces only, not nsys exports yet"),
+    (b"SQLite format 3\0", "an SQLite database", "an export of Nsight Systems is read from a file, by its name"),
     (b"PK\x03\x04", "a ZIP archive", "unpack it and ingest the files inside"),
     (b"\xfd7zXZ\0", "an xz file", "unpack it first: xz -dk FILE"),
     (b"BZh", "a bzip2 file", "unpack it first: bunzip2 -k FILE"),
-    (b"PAR1", "a Parquet file", "traceq ingest reads torch.profiler Chrome traces (JSON, also .gz and .zst)"),
+    (b"PAR1", "a Parquet file", "of an nsys export (--type parquetdir) name the folder: traceq ingest FOLDER"),
     (b"\xff\xfe", "UTF-16 text", "convert it first: iconv -f UTF-16 -t UTF-8 FILE"),
     (b"\xfe\xff", "UTF-16 text", "convert it first: iconv -f UTF-16 -t UTF-8 FILE"),
 )
@@ -179,7 +180,10 @@ def _where(path: str) -> str | None:
     return None if path == "-" else "traceq ingest PATH… takes files, folders, globs, or - for standard input"
 
 
-def digest(path: str) -> str:
-    """The sha256 of a file as it lies on disk."""
-    with open(path, "rb") as file:
+def digest(files: Sequence[Path]) -> str:
+    """The sha256 of a file as it lies on disk; of several, that of their digests and names."""
+    if len(files) > 1:
+        lines = "".join(f"{digest([file])}  {file.name}\n" for file in files)
+        return hashlib.sha256(lines.encode("utf-8", "surrogateescape")).hexdigest()
+    with files[0].open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

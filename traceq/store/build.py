@@ -56,9 +56,14 @@ def create_tables(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(READ_RULES, [str(RULES)])
 
 
+def derive_steps(con: duckdb.DuckDBPyConnection) -> None:
+    """Which ranges are steps; the nesting of modules leaves these out."""
+    _run(con, range(20))
+
+
 def derive_links(con: duckdb.DuckDBPyConnection) -> None:
-    """What needs no nesting of the host's rows: steps, launches, busy intervals, gaps and why the host was late."""
-    _run(con, range(10, 50))
+    """What needs no nesting of the host's rows: launches, busy intervals, gaps and why the host was late."""
+    _run(con, range(20, 50))
 
 
 def derive_rest(con: duckdb.DuckDBPyConnection) -> None:

@@ -16,7 +16,7 @@ COMMENT ON COLUMN rules.priority IS 'order in which the rules are tried, smalles
 COMMENT ON COLUMN rules.pattern IS 'regular expression (RE2) looked for anywhere in the name as recorded';
 COMMENT ON COLUMN rules.category IS 'category that the rule gives, e.g. gemm (gpu_activities.category)';
 COMMENT ON COLUMN rules.origin IS 'origin that the rule gives, e.g. cublas (gpu_activities.origin); not used of a rule for operators';
-COMMENT ON COLUMN rules.decisive IS 'whether a kernels name wins over the operator that launched it';
+COMMENT ON COLUMN rules.decisive IS 'whether a kernel''s name wins over the operator that launched it';
 COMMENT ON COLUMN rules.applies_to IS 'kernel, or op: the names that the pattern is for';
 COMMENT ON COLUMN rules.note IS 'what the rule is for; NULL if it needs no note';
 COMMENT ON COLUMN rules.source IS 'built-in, or user: from a file of rules, or added by hand';
@@ -49,8 +49,8 @@ COMMENT ON COLUMN traces.run_id IS 'run that the trace belongs to (runs.run_id)'
 COMMENT ON COLUMN traces.rank IS 'rank recorded in the file; NULL if the file does not say';
 COMMENT ON COLUMN traces.world_size IS 'number of ranks recorded in the file, rank + 1 where it has the rank alone; NULL if the file does not say its rank';
 COMMENT ON COLUMN traces.path IS 'path of the file as it was found at ingest; - for standard input';
-COMMENT ON COLUMN traces.format IS 'kineto (a Chrome trace of torch.profiler) or nsys; this version reads kineto only';
-COMMENT ON COLUMN traces.sha256 IS 'SHA-256 of the file as it lies on disk, in hexadecimal; no two traces of a store share it';
+COMMENT ON COLUMN traces.format IS 'kineto (a Chrome trace of torch.profiler) or nsys (an export of Nsight Systems)';
+COMMENT ON COLUMN traces.sha256 IS 'SHA-256 of the file as it lies on disk (of several, of their digests and names), in hexadecimal; no two traces of a store share it';
 COMMENT ON COLUMN traces.size_bytes IS 'size in bytes of the file as it lies on disk, compressed if it is';
 COMMENT ON COLUMN traces.origin_ns IS 'moment on the wall clock from which all start_ns and at_ns count, in ns since 1970; NULL if the file does not record it';
 COMMENT ON COLUMN traces.duration_ns IS 'from the first stored event to the latest end of a GPU activity, API call, operator, range or Python call, in ns; NULL if there is none';
@@ -60,14 +60,14 @@ COMMENT ON COLUMN traces.invisible_replays IS 'graph launches that no GPU activi
 COMMENT ON COLUMN traces.clipped_rows IS 'operators, ranges and Python calls that would outlast what they are inside of: their end counts as its end';
 COMMENT ON COLUMN traces.op_disagreements IS 'GPU activities whose External id names another operator than the one open at their launch';
 COMMENT ON COLUMN traces.warnings IS 'what ingest noted about the file, as a JSON list of sentences; empty list if nothing';
-COMMENT ON COLUMN traces.metadata IS 'top-level keys of the file, e.g. deviceProperties, as JSON; logs and keys that may name a person, machine or path are left out';
+COMMENT ON COLUMN traces.metadata IS 'top-level keys of the file (nsys: versions, graph mode) as JSON; logs and keys that may name a person, machine or path are left out';
 
 -- event_counts --------------------------------------------------------------------------------------------------------
 
-COMMENT ON TABLE event_counts IS 'one row what became of the events of one phase and category; kept + skipped + lost, summed, is all events of the file';
+COMMENT ON TABLE event_counts IS 'one row what became of the events of one phase and category (of one table of an nsys export); kept + skipped + lost, summed, is all events of the file';
 COMMENT ON COLUMN event_counts.trace_id IS 'trace that the row belongs to (traces.trace_id)';
-COMMENT ON COLUMN event_counts.ph IS 'phase of the events: X complete, i instant, M metadata, C counter, s and f flow; NULL if missing or unreadable';
-COMMENT ON COLUMN event_counts.category IS 'category (cat) as recorded; NULL if the events have none';
+COMMENT ON COLUMN event_counts.ph IS 'phase of the events: X complete, i instant, M metadata, C counter, s and f flow; in nsys exports by what the table holds; NULL if missing or unreadable';
+COMMENT ON COLUMN event_counts.category IS 'category (cat) as recorded, in nsys exports the table; NULL if the events have none';
 COMMENT ON COLUMN event_counts.stored_in IS 'table that the events go to; NULL if skipped or unreadable';
 COMMENT ON COLUMN event_counts.kept IS 'events that became rows of stored_in; for processes and threads, events that names were taken from';
 COMMENT ON COLUMN event_counts.skipped IS 'events left out on purpose';
@@ -78,13 +78,13 @@ COMMENT ON COLUMN event_counts.reason IS 'why events were skipped or lost; NULL 
 
 COMMENT ON TABLE devices IS 'one row a GPU with activity in the trace; without any GPU activity, one row a GPU that the file lists';
 COMMENT ON COLUMN devices.trace_id IS 'trace that the row belongs to (traces.trace_id)';
-COMMENT ON COLUMN devices.device IS 'number of the GPU in the trace: as the file numbers it, or counted from 0 where the ranks of several files were merged into one';
+COMMENT ON COLUMN devices.device IS 'number of the GPU in the trace: as the file numbers it (nsys: the machine); counted from 0 where ranks of several files were merged';
 COMMENT ON COLUMN devices.name IS 'model of the GPU; NULL if the file does not list its devices';
 COMMENT ON COLUMN devices.uuid IS 'UUID of the GPU; NULL in Kineto traces';
 COMMENT ON COLUMN devices.sm_count IS 'number of streaming multiprocessors (compute units on AMD); NULL if the file does not list its devices';
 COMMENT ON COLUMN devices.memory_bytes IS 'total memory of the GPU in bytes; NULL if the file does not say';
 COMMENT ON COLUMN devices.compute_capability IS 'CUDA compute capability, e.g. 9.0; NULL if the file does not say';
-COMMENT ON COLUMN devices.peak_bytes_per_s IS 'memory bandwidth by the data sheet, in bytes a second; NULL for a model that traceq does not know';
+COMMENT ON COLUMN devices.peak_bytes_per_s IS 'highest memory bandwidth in bytes a second: as recorded (nsys), else by the data sheet; NULL for a model that traceq does not know';
 COMMENT ON COLUMN devices.peak_flops IS 'FLOP/s by the data sheet, dense, tensor cores where there are any, as JSON by number format, e.g. bfloat16; NULL for an unknown model';
 
 -- device_ordinals -----------------------------------------------------------------------------------------------------
@@ -97,12 +97,12 @@ COMMENT ON COLUMN device_ordinals.device IS 'number of the GPU in the trace (dev
 
 -- processes -----------------------------------------------------------------------------------------------------------
 
-COMMENT ON TABLE processes IS 'one row a process that has API calls, operators, ranges or Python calls';
+COMMENT ON TABLE processes IS 'one row a process that has API calls, operators, ranges, Python calls or, in nsys exports, GPU activities';
 COMMENT ON COLUMN processes.trace_id IS 'trace that the row belongs to (traces.trace_id)';
-COMMENT ON COLUMN processes.pid IS 'process as recorded, as text since merged traces write text ids; torch.profiler also writes Spans, Traces and an empty one';
-COMMENT ON COLUMN processes.os_pid IS 'pid as a number; NULL if it is none';
+COMMENT ON COLUMN processes.pid IS 'process as recorded, as text since merged traces write text ids; in nsys exports the whole globalPid; torch.profiler also writes Spans, Traces and an empty one';
+COMMENT ON COLUMN processes.os_pid IS 'pid as a number, in nsys exports the one that the system gave; NULL if it is none';
 COMMENT ON COLUMN processes.rank IS 'rank of the process; not filled by this version';
-COMMENT ON COLUMN processes.name IS 'name of the process as recorded, usually its program; NULL if not recorded';
+COMMENT ON COLUMN processes.name IS 'name of the process as recorded, usually its program, without the folder it lies in; NULL if not recorded';
 COMMENT ON COLUMN processes.labels IS 'labels of the process as recorded, e.g. CPU; NULL if not recorded';
 
 -- threads -------------------------------------------------------------------------------------------------------------
@@ -119,15 +119,15 @@ COMMENT ON TABLE gpu_activities IS 'one row a kernel, memcpy, memset or whole-gr
 COMMENT ON COLUMN gpu_activities.trace_id IS 'trace that the row belongs to (traces.trace_id)';
 COMMENT ON COLUMN gpu_activities.activity_id IS 'number of the activity within the trace, in order of start';
 COMMENT ON COLUMN gpu_activities.kind IS 'kernel, memcpy, memset, or graph (replay of a whole graph; nsys only)';
-COMMENT ON COLUMN gpu_activities.name IS 'full name as recorded; NULL if it has none';
-COMMENT ON COLUMN gpu_activities.short_name IS 'name of the kernel without return type, namespaces, template and call arguments; for a memcpy or memset the name';
-COMMENT ON COLUMN gpu_activities.mangled_name IS 'name of the kernel before demangling; NULL in Kineto traces';
+COMMENT ON COLUMN gpu_activities.name IS 'full name as recorded; for a memcpy, memset or graph in nsys exports made of its kind; [name ID] where an export lacks the name; NULL if it has none';
+COMMENT ON COLUMN gpu_activities.short_name IS 'name of the kernel without return type, namespaces, template and call arguments; for all else the name';
+COMMENT ON COLUMN gpu_activities.mangled_name IS 'name of the kernel before demangling; NULL in Kineto traces, or if not recorded';
 COMMENT ON COLUMN gpu_activities.category IS 'what the kernel computes, e.g. gemm: by a decisive name, else the operator, else a weaker name; other if none knows; NULL unless kind is kernel';
 COMMENT ON COLUMN gpu_activities.category_by_name IS 'what the kernel computes by the first of the rules that its name matches; other if none; NULL unless kind is kernel';
 COMMENT ON COLUMN gpu_activities.category_source IS 'what gave category: name, op (the operator at the launch) or none (category is other); NULL unless kind is kernel';
 COMMENT ON COLUMN gpu_activities.origin IS 'who made the kernel, e.g. cublas, aten, inductor, by the first rule that its name matches; unknown if none; NULL unless kind is kernel';
 COMMENT ON COLUMN gpu_activities.phase IS 'what it served: optimizer, data (loading), backward, forward or, without an operator, other; see docs/meaning.md';
-COMMENT ON COLUMN gpu_activities.pid IS 'process that launched it: that of the API calls if all share one, else that of launch_id; NULL if neither is known';
+COMMENT ON COLUMN gpu_activities.pid IS 'process that launched it: as recorded (nsys), else that of the API calls if all share one, else that of launch_id; NULL if none is known';
 COMMENT ON COLUMN gpu_activities.device IS 'GPU that it ran on (devices.device)';
 COMMENT ON COLUMN gpu_activities.context IS 'CUDA context; NULL if not recorded, as on AMD';
 COMMENT ON COLUMN gpu_activities.green_context IS 'CUDA green context; NULL in Kineto traces';
@@ -136,7 +136,7 @@ COMMENT ON COLUMN gpu_activities.start_ns IS 'start in ns, counted from the firs
 COMMENT ON COLUMN gpu_activities.dur_ns IS 'length in ns; 0 is counted as an activity but is not busy';
 COMMENT ON COLUMN gpu_activities.correlation_id IS 'id that it shares with the API call that launched it; NULL if not recorded; 0 or NULL links to none';
 COMMENT ON COLUMN gpu_activities.external_id IS 'External id as recorded: external_id of the operator, or the correlation id again in old files; NULL if not recorded';
-COMMENT ON COLUMN gpu_activities.launch_id IS 'API call that launched it (api_calls.call_id): the only one of the file or merged rank with its correlation_id; NULL if none or several';
+COMMENT ON COLUMN gpu_activities.launch_id IS 'API call that launched it (api_calls.call_id): the only one of its process (nsys), file or merged rank with its correlation_id; NULL if none or several';
 COMMENT ON COLUMN gpu_activities.op_id IS 'innermost operator open at the launch (ops.op_id), of a replay that around the graph launch; NULL if none was, or no launch is known';
 COMMENT ON COLUMN gpu_activities.step IS 'step in which its launch call starts (steps.step); NULL if that is in none or launch_id is NULL';
 COMMENT ON COLUMN gpu_activities.graph_id IS 'CUDA graph that it is part of; NULL if it is in none or not recorded (Kineto before torch 2.12)';
@@ -185,10 +185,10 @@ COMMENT ON COLUMN api_calls.details IS 'recorded fields that have no column, as 
 
 -- ops -----------------------------------------------------------------------------------------------------------------
 
-COMMENT ON TABLE ops IS 'one row a CPU operator';
+COMMENT ON TABLE ops IS 'one row a CPU operator; in nsys exports, of a program run under emit_nvtx';
 COMMENT ON COLUMN ops.trace_id IS 'trace that the row belongs to (traces.trace_id)';
 COMMENT ON COLUMN ops.op_id IS 'number of the operator within the trace, in order of start';
-COMMENT ON COLUMN ops.name IS 'name as recorded, e.g. aten::mm; NULL if it has none';
+COMMENT ON COLUMN ops.name IS 'name as recorded, e.g. aten::mm, without the ids and shapes that emit_nvtx adds to it; NULL if it has none';
 COMMENT ON COLUMN ops.pid IS 'process as recorded, as text since merged traces write text ids; NULL if not recorded';
 COMMENT ON COLUMN ops.tid IS 'thread as recorded, as text since merged traces write text ids; NULL if not recorded';
 COMMENT ON COLUMN ops.start_ns IS 'start in ns, counted from the first stored event of the trace (traces.origin_ns)';
@@ -196,7 +196,7 @@ COMMENT ON COLUMN ops.dur_ns IS 'length in ns';
 COMMENT ON COLUMN ops.self_ns IS 'dur_ns less that of the operators directly inside, in ns; where clocks make them cross, a child ends with its parent';
 COMMENT ON COLUMN ops.parent_id IS 'operator directly around it (ops.op_id); NULL if none is';
 COMMENT ON COLUMN ops.depth IS 'number of operators around it';
-COMMENT ON COLUMN ops.external_id IS 'External id as recorded: the number that torch.profiler gives the operator; NULL if not recorded';
+COMMENT ON COLUMN ops.external_id IS 'External id as recorded: the number that torch.profiler gives the operator, or op_id of emit_nvtx; NULL if not recorded';
 COMMENT ON COLUMN ops.sequence IS 'autograd sequence number, which a forward operator shares with its backward ones; NULL if not recorded';
 COMMENT ON COLUMN ops.forward_thread IS 'for a backward operator, the profiler''s number of the forward thread (not a tid); else 0; NULL if not recorded';
 COMMENT ON COLUMN ops.is_backward IS 'whether phase is backward';
@@ -207,7 +207,7 @@ COMMENT ON COLUMN ops.input_dims IS 'shapes of the inputs, as a JSON list; NULL 
 COMMENT ON COLUMN ops.input_types IS 'element types of the inputs, as a JSON list; NULL unless recorded with record_shapes';
 COMMENT ON COLUMN ops.input_strides IS 'strides of the inputs in elements, as a JSON list; NULL unless recorded with record_shapes, by a torch that records them';
 COMMENT ON COLUMN ops.concrete_inputs IS 'values of scalar inputs as text, empty for others, as a JSON list; NULL unless recorded with record_shapes, by a torch that does so';
-COMMENT ON COLUMN ops.module IS 'path of the modules around it, e.g. GPT_0/Block_3/Linear_1: from nn.Module frames, else as recorded, else the users ranges; a backward operator has its forwards';
+COMMENT ON COLUMN ops.module IS 'path of the modules around it, e.g. GPT_0/Block_3/Linear_1: from nn.Module frames, else as recorded, else the user''s ranges; a backward operator has its forward''s';
 COMMENT ON COLUMN ops.kernel_file IS 'source file of the Triton kernel that the operator launches, as recorded; NULL for all but Inductor''s kernels';
 COMMENT ON COLUMN ops.kernel_hash IS 'hash of the Triton kernel that the operator launches, as recorded; NULL for all but Inductor''s kernels';
 COMMENT ON COLUMN ops.details IS 'recorded fields that have no column, as JSON; NULL if there are none';
@@ -218,18 +218,18 @@ COMMENT ON TABLE ranges IS 'one row a named range or instant on the host: record
 COMMENT ON COLUMN ranges.trace_id IS 'trace that the row belongs to (traces.trace_id)';
 COMMENT ON COLUMN ranges.range_id IS 'number of the range within the trace, in order of start';
 COMMENT ON COLUMN ranges.kind IS 'record_function, step (ProfilerStep#N), window (the whole recording), mark (an instant), or push_pop, start_end (NVTX, nsys only)';
-COMMENT ON COLUMN ranges.name IS 'name as recorded; NULL if it has none';
-COMMENT ON COLUMN ranges.domain IS 'NVTX domain; NULL in Kineto traces';
-COMMENT ON COLUMN ranges.category IS 'NVTX category; NULL in Kineto traces';
-COMMENT ON COLUMN ranges.payload IS 'NVTX payload as text; NULL in Kineto traces';
+COMMENT ON COLUMN ranges.name IS 'name as recorded, without the ids and shapes that emit_nvtx adds to it; NULL if it has none';
+COMMENT ON COLUMN ranges.domain IS 'NVTX domain; NULL in Kineto traces and for the default domain';
+COMMENT ON COLUMN ranges.category IS 'NVTX category; NULL in Kineto traces, or if it has none';
+COMMENT ON COLUMN ranges.payload IS 'NVTX payload as text; NULL in Kineto traces, or if it has none';
 COMMENT ON COLUMN ranges.pid IS 'process as recorded, as text since merged traces write text ids; NULL if not recorded';
 COMMENT ON COLUMN ranges.tid IS 'thread as recorded, as text since merged traces write text ids; NULL if not recorded';
-COMMENT ON COLUMN ranges.end_tid IS 'thread on which a start_end range ends, as text; NULL in Kineto traces';
+COMMENT ON COLUMN ranges.end_tid IS 'thread on which a start_end range ends, as text; NULL in Kineto traces, or if it is the one on which it starts';
 COMMENT ON COLUMN ranges.start_ns IS 'start in ns, counted from the first stored event of the trace (traces.origin_ns)';
-COMMENT ON COLUMN ranges.dur_ns IS 'length in ns; NULL for a mark';
-COMMENT ON COLUMN ranges.external_id IS 'External id as recorded: the number that torch.profiler gives the range; NULL if not recorded';
+COMMENT ON COLUMN ranges.dur_ns IS 'length in ns; NULL for a mark, or a range that was open when the recording ended';
+COMMENT ON COLUMN ranges.external_id IS 'External id as recorded: the number that torch.profiler gives the range, or op_id of emit_nvtx; NULL if not recorded';
 COMMENT ON COLUMN ranges.parent_id IS 'range directly around it (ranges.range_id); NULL if none is';
-COMMENT ON COLUMN ranges.depth IS 'number of ranges around it; NULL for marks and the profilers window';
+COMMENT ON COLUMN ranges.depth IS 'number of ranges around it; NULL for marks and the profiler''s window';
 COMMENT ON COLUMN ranges.details IS 'recorded fields that have no column, as JSON; NULL if there are none';
 
 -- python_calls --------------------------------------------------------------------------------------------------------
@@ -351,14 +351,14 @@ COMMENT ON COLUMN collectives.peer IS 'rank that a point-to-point message goes t
 
 -- memory_events -------------------------------------------------------------------------------------------------------
 
-COMMENT ON TABLE memory_events IS 'one row an event of a PyTorch allocator; none unless recorded with profile_memory';
+COMMENT ON TABLE memory_events IS 'one row an event of a PyTorch allocator (Kineto, with profile_memory) or an allocation of CUDA (nsys, with --cuda-memory-usage)';
 COMMENT ON COLUMN memory_events.trace_id IS 'trace that the row belongs to (traces.trace_id)';
-COMMENT ON COLUMN memory_events.name IS '[memory] (an allocation or a release) or [OutOfMemory]';
+COMMENT ON COLUMN memory_events.name IS '[memory] (an allocation or a release) or [OutOfMemory]; in nsys exports the call or variable as recorded, else alloc or free';
 COMMENT ON COLUMN memory_events.at_ns IS 'moment in ns, counted from the first stored event of the trace (traces.origin_ns)';
 COMMENT ON COLUMN memory_events.pid IS 'process as recorded, as text since merged traces write text ids; NULL if not recorded';
 COMMENT ON COLUMN memory_events.tid IS 'thread as recorded, as text since merged traces write text ids; NULL if not recorded';
 COMMENT ON COLUMN memory_events.op_id IS 'innermost operator open at at_ns on its thread (ops.op_id); NULL if none was';
-COMMENT ON COLUMN memory_events.device IS 'device as the process numbers it (Device Id); NULL for the host''s memory';
+COMMENT ON COLUMN memory_events.device IS 'device as the process numbers it (Device Id), in nsys exports devices.device; NULL for the host''s memory in Kineto traces';
 COMMENT ON COLUMN memory_events.device_type IS 'type of the device as PyTorch numbers it: 0 CPU, 1 CUDA, 6 HIP; NULL if not recorded';
 COMMENT ON COLUMN memory_events.bytes IS 'size in bytes, negative for a release; NULL if not recorded';
 COMMENT ON COLUMN memory_events.allocated_bytes IS 'bytes of the device in use after the event (Total Allocated); NULL if not recorded';
@@ -368,9 +368,10 @@ COMMENT ON COLUMN memory_events.details IS 'recorded fields that have no column,
 
 -- syncs ---------------------------------------------------------------------------------------------------------------
 
-COMMENT ON TABLE syncs IS 'one row a synchronisation as CUPTI records it; none unless recorded with enable_cuda_sync_events';
+COMMENT ON TABLE syncs IS 'one row a synchronisation as CUPTI records it; in Kineto traces none unless recorded with enable_cuda_sync_events';
 COMMENT ON COLUMN syncs.trace_id IS 'trace that the row belongs to (traces.trace_id)';
-COMMENT ON COLUMN syncs.type IS 'kind of synchronisation as recorded, e.g. Stream Sync, Context Sync, Event Sync, Stream Wait Event';
+COMMENT ON COLUMN syncs.type IS 'kind of synchronisation, e.g. Stream Sync, Context Sync, Event Sync, Stream Wait Event; in nsys exports by the name of its API call';
+COMMENT ON COLUMN syncs.pid IS 'process that synchronises, as recorded; NULL in Kineto traces';
 COMMENT ON COLUMN syncs.device IS 'GPU concerned; NULL if not recorded';
 COMMENT ON COLUMN syncs.context IS 'CUDA context concerned; NULL if not recorded';
 COMMENT ON COLUMN syncs.stream IS 'stream that waits, or that is waited for in a Stream Sync; NULL if none or not recorded';
@@ -392,15 +393,27 @@ COMMENT ON COLUMN overheads.start_ns IS 'start in ns, counted from the first sto
 COMMENT ON COLUMN overheads.dur_ns IS 'length in ns';
 COMMENT ON COLUMN overheads.details IS 'recorded fields that have no column, as JSON; NULL if there are none';
 
+-- os_calls ------------------------------------------------------------------------------------------------------------
+
+COMMENT ON TABLE os_calls IS 'one row a call of the operating system''s libraries, e.g. a wait; none in Kineto traces, or unless recorded with --trace=osrt';
+COMMENT ON COLUMN os_calls.trace_id IS 'trace that the row belongs to (traces.trace_id)';
+COMMENT ON COLUMN os_calls.name IS 'name of the function, e.g. poll, pthread_cond_wait';
+COMMENT ON COLUMN os_calls.pid IS 'process as recorded, as text (processes.pid)';
+COMMENT ON COLUMN os_calls.tid IS 'thread as recorded, as text';
+COMMENT ON COLUMN os_calls.start_ns IS 'start in ns, counted from the first stored event of the trace (traces.origin_ns)';
+COMMENT ON COLUMN os_calls.dur_ns IS 'length in ns';
+COMMENT ON COLUMN os_calls.result IS 'value that the call returned; NULL if not recorded';
+COMMENT ON COLUMN os_calls.depth IS 'number of recorded calls around it (nestingLevel); NULL if not recorded';
+
 -- counters ------------------------------------------------------------------------------------------------------------
 
-COMMENT ON TABLE counters IS 'one row a recorded value, or set of values, of a counter (events of phase C)';
+COMMENT ON TABLE counters IS 'one row a recorded value, or set of values, of a counter (events of phase C; GPU metrics in nsys exports)';
 COMMENT ON COLUMN counters.trace_id IS 'trace that the row belongs to (traces.trace_id)';
 COMMENT ON COLUMN counters.name IS 'name of the counter as recorded; NULL if it has none';
 COMMENT ON COLUMN counters.pid IS 'process as recorded, as text since merged traces write text ids; NULL if not recorded';
 COMMENT ON COLUMN counters.tid IS 'thread as recorded, as text since merged traces write text ids; NULL if not recorded';
 COMMENT ON COLUMN counters.start_ns IS 'moment in ns, counted from the first stored event of the trace (traces.origin_ns)';
-COMMENT ON COLUMN counters.details IS 'values as recorded, as JSON; NULL if there are none';
+COMMENT ON COLUMN counters.details IS 'values as recorded, as JSON, in nsys exports with the GPU; NULL if there are none';
 
 -- labels --------------------------------------------------------------------------------------------------------------
 
@@ -426,15 +439,15 @@ COMMENT ON COLUMN kernels.rank IS 'rank recorded in the file; NULL if the file d
 COMMENT ON COLUMN kernels.trace_id IS 'trace that the row belongs to (traces.trace_id)';
 COMMENT ON COLUMN kernels.activity_id IS 'number of the activity within the trace, in order of start';
 COMMENT ON COLUMN kernels.kind IS 'kernel, memcpy, memset, or graph (replay of a whole graph; nsys only)';
-COMMENT ON COLUMN kernels.name IS 'full name as recorded; NULL if it has none';
-COMMENT ON COLUMN kernels.short_name IS 'name of the kernel without return type, namespaces, template and call arguments; for a memcpy or memset the name';
-COMMENT ON COLUMN kernels.mangled_name IS 'name of the kernel before demangling; NULL in Kineto traces';
+COMMENT ON COLUMN kernels.name IS 'full name as recorded; for a memcpy, memset or graph in nsys exports made of its kind; [name ID] where an export lacks the name; NULL if it has none';
+COMMENT ON COLUMN kernels.short_name IS 'name of the kernel without return type, namespaces, template and call arguments; for all else the name';
+COMMENT ON COLUMN kernels.mangled_name IS 'name of the kernel before demangling; NULL in Kineto traces, or if not recorded';
 COMMENT ON COLUMN kernels.category IS 'what the kernel computes, e.g. gemm: by a decisive name, else the operator, else a weaker name; other if none knows; NULL unless kind is kernel';
 COMMENT ON COLUMN kernels.category_by_name IS 'what the kernel computes by the first of the rules that its name matches; other if none; NULL unless kind is kernel';
 COMMENT ON COLUMN kernels.category_source IS 'what gave category: name, op (the operator at the launch) or none (category is other); NULL unless kind is kernel';
 COMMENT ON COLUMN kernels.origin IS 'who made the kernel, e.g. cublas, aten, inductor, by the first rule that its name matches; unknown if none; NULL unless kind is kernel';
 COMMENT ON COLUMN kernels.phase IS 'what it served: optimizer, data (loading), backward, forward or, without an operator, other; see docs/meaning.md';
-COMMENT ON COLUMN kernels.pid IS 'process that launched it: that of the API calls if all share one, else that of launch_id; NULL if neither is known';
+COMMENT ON COLUMN kernels.pid IS 'process that launched it: as recorded (nsys), else that of the API calls if all share one, else that of launch_id; NULL if none is known';
 COMMENT ON COLUMN kernels.device IS 'GPU that it ran on (devices.device)';
 COMMENT ON COLUMN kernels.context IS 'CUDA context; NULL if not recorded, as on AMD';
 COMMENT ON COLUMN kernels.green_context IS 'CUDA green context; NULL in Kineto traces';
@@ -443,7 +456,7 @@ COMMENT ON COLUMN kernels.start_ns IS 'start in ns, counted from the first store
 COMMENT ON COLUMN kernels.dur_ns IS 'length in ns; 0 is counted as an activity but is not busy';
 COMMENT ON COLUMN kernels.correlation_id IS 'id that it shares with the API call that launched it; NULL if not recorded; 0 or NULL links to none';
 COMMENT ON COLUMN kernels.external_id IS 'External id as recorded: external_id of the operator, or the correlation id again in old files; NULL if not recorded';
-COMMENT ON COLUMN kernels.launch_id IS 'API call that launched it (api_calls.call_id): the only one of the file or merged rank with its correlation_id; NULL if none or several';
+COMMENT ON COLUMN kernels.launch_id IS 'API call that launched it (api_calls.call_id): the only one of its process (nsys), file or merged rank with its correlation_id; NULL if none or several';
 COMMENT ON COLUMN kernels.op_id IS 'innermost operator open at the launch (ops.op_id), of a replay that around the graph launch; NULL if none was, or no launch is known';
 COMMENT ON COLUMN kernels.step IS 'step in which its launch call starts (steps.step); NULL if that is in none or launch_id is NULL';
 COMMENT ON COLUMN kernels.graph_id IS 'CUDA graph that it is part of; NULL if it is in none or not recorded (Kineto before torch 2.12)';
@@ -476,15 +489,15 @@ COMMENT ON COLUMN memops.rank IS 'rank recorded in the file; NULL if the file do
 COMMENT ON COLUMN memops.trace_id IS 'trace that the row belongs to (traces.trace_id)';
 COMMENT ON COLUMN memops.activity_id IS 'number of the activity within the trace, in order of start';
 COMMENT ON COLUMN memops.kind IS 'kernel, memcpy, memset, or graph (replay of a whole graph; nsys only)';
-COMMENT ON COLUMN memops.name IS 'full name as recorded; NULL if it has none';
-COMMENT ON COLUMN memops.short_name IS 'name of the kernel without return type, namespaces, template and call arguments; for a memcpy or memset the name';
-COMMENT ON COLUMN memops.mangled_name IS 'name of the kernel before demangling; NULL in Kineto traces';
+COMMENT ON COLUMN memops.name IS 'full name as recorded; for a memcpy, memset or graph in nsys exports made of its kind; [name ID] where an export lacks the name; NULL if it has none';
+COMMENT ON COLUMN memops.short_name IS 'name of the kernel without return type, namespaces, template and call arguments; for all else the name';
+COMMENT ON COLUMN memops.mangled_name IS 'name of the kernel before demangling; NULL in Kineto traces, or if not recorded';
 COMMENT ON COLUMN memops.category IS 'what the kernel computes, e.g. gemm: by a decisive name, else the operator, else a weaker name; other if none knows; NULL unless kind is kernel';
 COMMENT ON COLUMN memops.category_by_name IS 'what the kernel computes by the first of the rules that its name matches; other if none; NULL unless kind is kernel';
 COMMENT ON COLUMN memops.category_source IS 'what gave category: name, op (the operator at the launch) or none (category is other); NULL unless kind is kernel';
 COMMENT ON COLUMN memops.origin IS 'who made the kernel, e.g. cublas, aten, inductor, by the first rule that its name matches; unknown if none; NULL unless kind is kernel';
 COMMENT ON COLUMN memops.phase IS 'what it served: optimizer, data (loading), backward, forward or, without an operator, other; see docs/meaning.md';
-COMMENT ON COLUMN memops.pid IS 'process that launched it: that of the API calls if all share one, else that of launch_id; NULL if neither is known';
+COMMENT ON COLUMN memops.pid IS 'process that launched it: as recorded (nsys), else that of the API calls if all share one, else that of launch_id; NULL if none is known';
 COMMENT ON COLUMN memops.device IS 'GPU that it ran on (devices.device)';
 COMMENT ON COLUMN memops.context IS 'CUDA context; NULL if not recorded, as on AMD';
 COMMENT ON COLUMN memops.green_context IS 'CUDA green context; NULL in Kineto traces';
@@ -493,7 +506,7 @@ COMMENT ON COLUMN memops.start_ns IS 'start in ns, counted from the first stored
 COMMENT ON COLUMN memops.dur_ns IS 'length in ns; 0 is counted as an activity but is not busy';
 COMMENT ON COLUMN memops.correlation_id IS 'id that it shares with the API call that launched it; NULL if not recorded; 0 or NULL links to none';
 COMMENT ON COLUMN memops.external_id IS 'External id as recorded: external_id of the operator, or the correlation id again in old files; NULL if not recorded';
-COMMENT ON COLUMN memops.launch_id IS 'API call that launched it (api_calls.call_id): the only one of the file or merged rank with its correlation_id; NULL if none or several';
+COMMENT ON COLUMN memops.launch_id IS 'API call that launched it (api_calls.call_id): the only one of its process (nsys), file or merged rank with its correlation_id; NULL if none or several';
 COMMENT ON COLUMN memops.op_id IS 'innermost operator open at the launch (ops.op_id), of a replay that around the graph launch; NULL if none was, or no launch is known';
 COMMENT ON COLUMN memops.step IS 'step in which its launch call starts (steps.step); NULL if that is in none or launch_id is NULL';
 COMMENT ON COLUMN memops.graph_id IS 'CUDA graph that it is part of; NULL if it is in none or not recorded (Kineto before torch 2.12)';
@@ -526,7 +539,7 @@ COMMENT ON COLUMN launches.rank IS 'rank recorded in the file; NULL if the file 
 COMMENT ON COLUMN launches.trace_id IS 'trace that the row belongs to (traces.trace_id)';
 COMMENT ON COLUMN launches.activity_id IS 'the GPU activity (gpu_activities.activity_id)';
 COMMENT ON COLUMN launches.kind IS 'kernel, memcpy, memset, or graph (replay of a whole graph; nsys only)';
-COMMENT ON COLUMN launches.name IS 'full name of the activity as recorded; NULL if it has none';
+COMMENT ON COLUMN launches.name IS 'full name as recorded; for a memcpy, memset or graph in nsys exports made of its kind; [name ID] where an export lacks the name; NULL if it has none';
 COMMENT ON COLUMN launches.category IS 'what the kernel computes, e.g. gemm, elementwise, other (gpu_activities.category); NULL unless kind is kernel';
 COMMENT ON COLUMN launches.device IS 'GPU that it ran on (devices.device)';
 COMMENT ON COLUMN launches.stream IS 'stream that it ran on; NULL if not recorded';

@@ -116,12 +116,17 @@ CREATE TABLE memory_events (
 );
 
 CREATE TABLE syncs (
-    trace_id BIGINT NOT NULL, type VARCHAR, device BIGINT, context BIGINT, stream BIGINT, start_ns BIGINT NOT NULL, dur_ns BIGINT NOT NULL,
+    trace_id BIGINT NOT NULL, type VARCHAR, pid VARCHAR, device BIGINT, context BIGINT, stream BIGINT, start_ns BIGINT NOT NULL, dur_ns BIGINT NOT NULL,
     correlation_id BIGINT, external_id BIGINT, wait_stream BIGINT, details JSON
 );
 
 CREATE TABLE overheads (
     trace_id BIGINT NOT NULL, type VARCHAR, pid VARCHAR, tid VARCHAR, start_ns BIGINT NOT NULL, dur_ns BIGINT NOT NULL, details JSON
+);
+
+CREATE TABLE os_calls (
+    trace_id BIGINT NOT NULL, name VARCHAR, pid VARCHAR, tid VARCHAR, start_ns BIGINT NOT NULL, dur_ns BIGINT NOT NULL,
+    result BIGINT, depth BIGINT
 );
 
 CREATE TABLE counters (

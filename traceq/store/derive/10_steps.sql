@@ -1,7 +1,7 @@
 -- The steps of a trace as the host marks them.
--- Reads stage.ranges, stage.calls, stage.options; fills stage.callers, stage.step_ranges, stage.step_times.
+-- Reads stage.ranges, stage.calls, stage.step_marks, stage.options; fills stage.callers, stage.step_ranges, stage.step_times.
 
--- A step is a range called ProfilerStep#N, or what the user names by a glob; its number is N, or the ordinal where numbers
+-- A step is a range of stage.step_marks, or what the user names by a glob; its number is N, or the ordinal where numbers
 -- are missing or repeat. It takes the launches of its own process. When all API calls come from one process that has no
 -- steps, it takes those: the thread that launches may belong to a process without marks. Its `pid` is the process whose
 -- launches it takes.
@@ -13,12 +13,12 @@ WITH found AS (
     FROM stage.ranges AS r, stage.options AS o
     WHERE
         r.dur_ns IS NOT NULL
-        AND CASE WHEN o.step_range IS NULL THEN r.kind = 'step' ELSE r.kind <> 'window' AND r.name GLOB o.step_range END
+        AND CASE WHEN o.step_range IS NULL THEN r.range_id IN (FROM stage.step_marks) ELSE r.kind <> 'window' AND r.name GLOB o.step_range END
 ), owned AS (
     SELECT
         f.name, f.start_ns, f.dur_ns,
         CASE WHEN c.is_one AND c.pid NOT IN (SELECT pid FROM found WHERE pid IS NOT NULL) THEN c.pid ELSE f.pid END AS pid,
-        CASE WHEN f.is_numbered THEN TRY_CAST(split_part(f.name, '#', 2) AS BIGINT) END AS number
+        CASE WHEN f.is_numbered AND starts_with(f.name, 'ProfilerStep#') THEN TRY_CAST(split_part(f.name, '#', 2) AS BIGINT) END AS number
     FROM found AS f, stage.callers AS c
 ), numbers AS (
     SELECT count(*) = count(DISTINCT (pid, number)) FILTER (number IS NOT NULL) AS are_good FROM owned

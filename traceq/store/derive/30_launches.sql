@@ -31,7 +31,7 @@ WITH one AS (
 )
 SELECT
     a.activity_id, a.kind, a.device, a.stream, a.start_ns, a.dur_ns, a.correlation_id, one.launch_id,
-    CASE WHEN o.is_one THEN o.pid ELSE c.pid END AS pid,
+    CASE WHEN a.pid IS NOT NULL THEN a.pid WHEN o.is_one THEN o.pid ELSE c.pid END AS pid,
     p.step, p.lane AS launch_lane, p.marks AS launch_marks, c.start_ns AS launch_start_ns, c.start_ns + c.dur_ns AS launch_end_ns,
     nullif(a.external_id, 0) AS own_external_id, coalesce(nullif(a.external_id, 0), nullif(c.external_id, 0)) AS external_id,
     nullif(a.external_id, 0) = nullif(a.correlation_id, 0) AS is_correlation

@@ -3,8 +3,8 @@
 
 INSERT INTO gpu_activities BY NAME
 SELECT
-    1 AS trace_id, a.* EXCLUDE (scope, collective), l.launch_id, l.pid, l.step, e.op_id, e.phase,
-    coalesce(c.short_name, a.name) AS short_name, c.category, c.category_by_name, c.category_source, c.origin
+    1 AS trace_id, a.* EXCLUDE (scope, collective, pid, short_name), l.launch_id, l.pid, l.step, e.op_id, e.phase,
+    coalesce(a.short_name, c.short_name, a.name) AS short_name, c.category, c.category_by_name, c.category_source, c.origin
 FROM stage.activities AS a
 JOIN stage.linked AS l USING (activity_id)
 JOIN stage.explained AS e USING (activity_id)

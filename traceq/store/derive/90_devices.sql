@@ -1,5 +1,5 @@
 -- The GPUs of the trace, as the file lists them or else as its activities show them, and how a process numbers them.
--- Reads stage.listed_devices, gpu_activities; fills devices, device_ordinals.
+-- Reads stage.listed_devices, stage.listed_ordinals, gpu_activities; fills devices, device_ordinals.
 
 -- What the makers' data sheets say: GB/s, and dense TFLOP/s (tensor cores where there are any). The first that matches counts.
 CREATE OR REPLACE TABLE stage.models AS
@@ -54,10 +54,13 @@ known AS (
 )
 SELECT
     1 AS trace_id, coalesce(l.device, u.device) AS device, l.name, l.uuid, l.sm_count, l.memory_bytes, l.compute_capability,
-    p.peak_bytes_per_s, p.peak_flops
+    coalesce(l.peak_bytes_per_s, p.peak_bytes_per_s) AS peak_bytes_per_s, p.peak_flops
 FROM stage.listed_devices AS l FULL JOIN used AS u ON u.device = l.device
 LEFT JOIN peaks AS p ON p.name = l.name
 WHERE u.device IS NOT NULL OR NOT EXISTS (FROM used)
 ORDER BY 2;
 
-INSERT INTO device_ordinals SELECT DISTINCT 1, pid, device, device FROM gpu_activities WHERE pid IS NOT NULL ORDER BY ALL;
+INSERT INTO device_ordinals
+SELECT DISTINCT 1, a.pid, coalesce(o.ordinal, a.device), a.device
+FROM gpu_activities AS a LEFT JOIN stage.listed_ordinals AS o ON o.pid = a.pid AND o.device = a.device
+WHERE a.pid IS NOT NULL ORDER BY ALL;
