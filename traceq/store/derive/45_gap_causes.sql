@@ -149,26 +149,65 @@ WITH names AS (
 )
 FROM stage.stretches('rows');
 
--- What each launching thread with late gaps sees: its own stretches, those of every thread, and after these the stretches of the
--- other launching threads of its process.
-CREATE OR REPLACE TABLE stage.seen AS
-WITH lanes AS (SELECT DISTINCT lane FROM stage.late),
-launching AS (SELECT DISTINCT launch_lane AS lane FROM stage.linked WHERE launch_lane IS NOT NULL),
-others AS (
-    SELECT l.lane, o.lane AS other, count(*) OVER (PARTITION BY l.lane) = 1 AS is_only
-    FROM lanes AS l JOIN stage.threads AS t ON t.lane = l.lane JOIN stage.threads AS u ON u.pid IS NOT DISTINCT FROM t.pid AND u.lane <> t.lane
-    JOIN launching AS o ON o.lane = u.lane
-), of_several AS (
-    SELECT o.lane, h.class + 8 AS class, h.start_ns, h.end_ns, h.name
-    FROM others AS o JOIN stage.host AS h ON h.lane = o.other WHERE NOT o.is_only
+-- What threads share: the stretches of every thread (owner 0), and those of the launching threads of a process together (owner
+-- below 0). A thread's own come first, so that they are among them makes no difference to it.
+CREATE OR REPLACE TABLE stage.owners AS
+WITH launching AS (
+    SELECT DISTINCT launch_lane AS lane FROM stage.linked WHERE launch_lane IS NOT NULL
+), processes AS (
+    SELECT t.pid, -row_number() OVER (ORDER BY t.pid) AS owner
+    FROM launching AS l JOIN stage.threads AS t USING (lane) GROUP BY t.pid HAVING count(*) > 1
 )
-SELECT l.lane, h.class, h.start_ns, h.end_ns, h.name FROM lanes AS l JOIN stage.host AS h ON h.lane = l.lane
+SELECT t.lane, p.owner, l.lane IS NOT NULL AS is_launching
+FROM processes AS p JOIN stage.threads AS t ON t.pid IS NOT DISTINCT FROM p.pid LEFT JOIN launching AS l ON l.lane = t.lane
 UNION ALL
-SELECT l.lane, h.class, h.start_ns, h.end_ns, h.name FROM lanes AS l CROSS JOIN stage.host AS h WHERE h.lane = 0
+SELECT lane, 0, false FROM stage.threads;
+
+CREATE OR REPLACE TABLE stage.shared AS
+WITH together AS (
+    SELECT o.owner AS lane, h.class + 8 AS class, h.start_ns, h.end_ns, h.name
+    FROM stage.owners AS o JOIN stage.host AS h ON h.lane = o.lane WHERE o.is_launching
+)
+SELECT lane AS owner, class, start_ns, end_ns, name FROM stage.host WHERE lane = 0
 UNION ALL
-SELECT o.lane, h.class + 8, h.start_ns, h.end_ns, h.name FROM others AS o JOIN stage.host AS h ON h.lane = o.other WHERE o.is_only
+FROM stage.stretches('together');
+
+-- What each thread with late gaps sees: its own stretches, and the shared ones that meet a late part of its own. The late parts of
+-- one device or stream do not overlap, nor do the stretches of one class: of two that meet, one starts in the other.
+CREATE OR REPLACE TABLE stage.seen AS
+WITH parts AS (
+    SELECT l.is_stream, g.device, g.stream, l.lane, l.start_ns, l.end_ns
+    FROM stage.late AS l ANTI JOIN stage.late_syncs USING (is_stream, gap_id)
+    JOIN stage.gaps AS g USING (is_stream, gap_id)
+    WHERE l.host_ns > 0
+), series AS (
+    SELECT row_number() OVER (ORDER BY is_stream, device, stream) AS series, * FROM (SELECT DISTINCT is_stream, device, stream FROM parts)
+), late AS (
+    SELECT s.series, p.lane, p.start_ns, p.end_ns
+    FROM parts AS p JOIN series AS s ON s.is_stream = p.is_stream AND s.device = p.device AND s.stream IS NOT DISTINCT FROM p.stream
+), classes AS (
+    SELECT DISTINCT owner, class FROM stage.shared
+), open_at_start AS (
+    SELECT l.lane, s.class, s.start_ns, s.end_ns, s.name
+    FROM (
+        SELECT l.lane, l.start_ns, c.owner, c.class
+        FROM late AS l JOIN stage.owners AS o ON o.lane = l.lane JOIN classes AS c ON c.owner = o.owner
+    ) AS l
+    ASOF JOIN stage.shared AS s ON s.owner = l.owner AND s.class = l.class AND l.start_ns >= s.start_ns
+    WHERE s.end_ns > l.start_ns
+), begun_within AS (
+    SELECT l.lane, s.class, s.start_ns, s.end_ns, s.name, s.owner
+    FROM (SELECT h.*, r.series FROM stage.shared AS h CROSS JOIN series AS r) AS s
+    ASOF JOIN late AS l ON l.series = s.series AND s.start_ns >= l.start_ns
+    WHERE s.start_ns < l.end_ns
+)
+SELECT l.lane, h.class, h.start_ns, h.end_ns, h.name FROM (SELECT DISTINCT lane FROM stage.late) AS l JOIN stage.host AS h ON h.lane = l.lane
 UNION ALL
-FROM stage.stretches('of_several');
+SELECT DISTINCT * FROM (
+    FROM open_at_start
+    UNION ALL
+    SELECT b.* EXCLUDE (owner) FROM begun_within AS b SEMI JOIN stage.owners AS o ON o.lane = b.lane AND o.owner = b.owner
+);
 
 -- Each stretch of time belongs to the smallest class that is open in it. Stretches of one class do not overlap, so each edge
 -- toggles the bit of its class. With a running total per class a difference of two look-ups is what the class explains of any interval.

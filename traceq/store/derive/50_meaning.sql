@@ -47,11 +47,15 @@ UNION ALL
 SELECT u.pid, u.forward_thread, l.lane FROM used AS u JOIN lanes AS l USING (pid) ANTI JOIN alike USING (pid);
 
 CREATE OR REPLACE TABLE stage.forwards AS
+WITH candidates AS (
+    SELECT lane, sequence, start_ns, max(op_id) AS op_id FROM stage.numbered_ops WHERE NOT is_root GROUP BY ALL
+), roots AS (
+    SELECT r.op_id, t.lane, r.sequence, r.start_ns
+    FROM stage.numbered_ops AS r JOIN stage.forward_threads AS t ON t.pid = r.pid AND t.forward_thread = r.forward_thread
+    WHERE r.is_root
+)
 SELECT r.op_id AS root_id, arg_max(f.op_id, (f.start_ns, f.op_id)) AS forward_op_id
-FROM stage.numbered_ops AS r
-JOIN stage.forward_threads AS t ON t.pid = r.pid AND t.forward_thread = r.forward_thread
-JOIN stage.numbered_ops AS f ON f.pid = r.pid AND f.lane = t.lane AND f.sequence = r.sequence AND NOT f.is_root
-WHERE r.is_root AND f.start_ns <= r.start_ns
+FROM roots AS r ASOF JOIN candidates AS f ON f.lane = r.lane AND f.sequence = r.sequence AND r.start_ns >= f.start_ns
 GROUP BY ALL;
 
 -- The path of a module frame; `/` separates, so one in a name becomes `|`.
