@@ -29,7 +29,7 @@ UNREADABLE = {  # by plain json, or by what the script expects of an event
 VERSION = re.compile(r"(_v\d+)?(_ptsz|_ptds)?$")
 HOST = "pid, tid, start_ns, coalesce(dur_ns, 0), name"
 GAPS = """
-SELECT device, {stream}, start_ns, part, dur_ns, after_id, launch_state, host_ns, cause, ns, op_id,
+SELECT device, {stream}, start_ns, part, dur_ns, after_id, launch_state, host_ns, cause, ns, op_id, call_id,
     CASE WHEN cause = 'sync' THEN evidence END
 FROM {what}gaps JOIN {what}gap_parts USING (trace_id, gap_id)
 """
@@ -169,7 +169,8 @@ class Compared:
         return {
             (g.device, g.stream, g.start, p.part): (
                 *(g.dur, self.work[g.after], g.state, g.host_ns if g.after and g.after.launch else None),
-                *(p.cause, p.ns, self.ops[p.op], VERSION.sub("", p.evidence) if p.cause == "sync" else None),
+                *(p.cause, p.ns, self.ops[p.op], self.calls[p.call]),
+                VERSION.sub("", p.evidence) if p.cause == "sync" else None,
             )
             for g in gaps
             for p in g.parts

@@ -60,7 +60,7 @@ AUTOGRAD = {"ph": "M", "name": "thread_name", "pid": 1, "tid": 2, "ts": 0, "args
 lanes = st.sampled_from([(1, 1), (1, 1), (1, 1), (1, 1), (1, 2), (1, 2), (2, 1)])
 starts = st.integers(1, 80).map(lambda n: n * 5)
 lengths = st.sampled_from([0, 1, 5, 5, 10, 20, 50, 120, 200])
-ids = st.none() | st.integers(1, 6)
+ids = st.none() | st.integers(0, 6)
 
 
 @st.composite
@@ -84,7 +84,7 @@ def work(draw, call):
     for _ in range(draw(several)):
         at += draw(st.sampled_from([-5, 0, 5, 5, 10, 20, 20, 150]))
         args = {"device": device, "stream": stream, "correlation": call["args"]["correlation"]}
-        if external := draw(st.integers(1, 6) if "External id" in call["args"] else ids):
+        if (external := draw(ids)) is not None:
             args["External id"] = external
         kind = "gpu_memcpy" if "Memcpy" in call["name"] else "kernel"
         found.append(
@@ -101,7 +101,7 @@ def launches(draw):
     found = []
     for number in range(draw(st.integers(2, 9))):
         call = draw(host("cuda_runtime", LAUNCHES, **{"External id": ids}))
-        call["args"]["correlation"] = draw(st.sampled_from([number + 1] * 9 + [1]))
+        call["args"]["correlation"] = draw(st.sampled_from([number + 1] * 9 + [1, 0]))
         found += [call, *draw(work(call))]
     return found
 
@@ -112,7 +112,7 @@ def carried_over(draw):
     call = {
         "name": draw(st.sampled_from(LAUNCHES)),
         "ts": draw(starts),
-        "args": {"correlation": draw(st.integers(1, 99))},
+        "args": {"correlation": draw(st.integers(0, 99))},
     }
     return draw(work(call))
 

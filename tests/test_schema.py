@@ -53,19 +53,19 @@ PROMISED = {
         device gap_id start_ns dur_ns before_id after_id step launch_state host_ns
         after_launch_ns
     """,
-    "gap_parts": "gap_id part cause ns evidence op_id",
+    "gap_parts": "gap_id part cause ns evidence op_id call_id",
     "stream_gaps": """
         device stream gap_id start_ns dur_ns before_id after_id step launch_state host_ns
         after_launch_ns
     """,
-    "stream_gap_parts": "gap_id part cause ns evidence op_id",
+    "stream_gap_parts": "gap_id part cause ns evidence op_id call_id",
     "idle": """
         run rank device gap_id start_ns dur_ns step launch_state before_id after_id part cause ns
-        evidence op_id
+        evidence op_id call_id
     """,
     "stream_idle": """
         run rank device stream gap_id start_ns dur_ns step launch_state before_id after_id part
-        cause ns evidence op_id
+        cause ns evidence op_id call_id
     """,
     "python_calls": """
         name pid tid start_ns dur_ns self_ns parent_id depth module_id

@@ -3,7 +3,7 @@
 -- value: A deep queue hides a slow host; where it drains and the GPU idles, the GPU waits for the host: fewer or cheaper launches, or no synchronisation there.
 -- needs: gpu_activities, api_calls
 -- param: run VARCHAR = NULL -- run label; NULL means all runs
--- param: buckets INTEGER = 40 -- stretches of equal length
+-- param: buckets INTEGER = 40 -- stretches of equal length; no more than 1000
 -- column: run VARCHAR -- run label
 -- column: rank BIGINT -- rank of the trace; NULL if the file does not say
 -- column: device BIGINT -- GPU
@@ -26,7 +26,7 @@ WITH spans AS (
         a.device,
         min(a.start_ns) AS first_ns,
         max(a.start_ns + a.dur_ns) AS last_ns,
-        greatest(coalesce($buckets::INTEGER, 40), 1)::BIGINT AS asked
+        least(greatest(coalesce($buckets::INTEGER, 40), 1), 1000)::BIGINT AS asked
     FROM gpu_activities AS a
     JOIN labels AS l USING (trace_id)
     WHERE l.run = coalesce($run::VARCHAR, l.run)

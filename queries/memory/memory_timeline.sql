@@ -3,7 +3,7 @@
 -- value: A saw that rises and falls with each step is healthy; one whose feet rise is a leak.
 -- needs: memory_events
 -- param: run VARCHAR = NULL -- run label; NULL means all runs
--- param: buckets BIGINT = 40 -- stretches of time, at most
+-- param: buckets BIGINT = 40 -- stretches of time, at most; no more than 1000
 -- column: run VARCHAR -- run label
 -- column: rank BIGINT -- rank of the trace; NULL if the file does not say
 -- column: device BIGINT -- GPU as its process numbers it
@@ -57,7 +57,7 @@ spans AS (
         device,
         min(at_ns) AS first_ns,
         max(at_ns) AS last_ns,
-        (max(at_ns) - min(at_ns)) // nullif(greatest(coalesce($buckets::BIGINT, 40), 1), 0) + 1 AS width_ns
+        (max(at_ns) - min(at_ns)) // nullif(least(greatest(coalesce($buckets::BIGINT, 40), 1), 1000), 0) + 1 AS width_ns
     FROM moments
     GROUP BY trace_id, pid, device
 ),

@@ -89,7 +89,7 @@ cut AS (
 ),
 
 pieces AS (
-    SELECT *, unnest(range(start_ns * buckets // nullif(window_ns, 0), (end_ns * buckets - 1) // nullif(window_ns, 0) + 1)) AS bucket
+    SELECT *, unnest(range((start_ns::HUGEINT * buckets // nullif(window_ns, 0))::BIGINT, ((end_ns::HUGEINT * buckets - 1) // nullif(window_ns, 0))::BIGINT + 1)) AS bucket
     FROM cut
     WHERE end_ns > start_ns
 ),
@@ -105,9 +105,9 @@ filled AS (
         window_ns,
         what,
         -- ceil(bucket * window / buckets): the first ns of a bucket
-        (bucket * window_ns + buckets - 1) // nullif(buckets, 0) AS bucket_ns,
-        ((bucket + 1) * window_ns + buckets - 1) // nullif(buckets, 0) AS next_ns,
-        sum(greatest(least(end_ns, ((bucket + 1) * window_ns + buckets - 1) // nullif(buckets, 0)) - greatest(start_ns, (bucket * window_ns + buckets - 1) // nullif(buckets, 0)), 0))::BIGINT AS ns
+        ((bucket::HUGEINT * window_ns + buckets - 1) // nullif(buckets, 0))::BIGINT AS bucket_ns,
+        (((bucket + 1)::HUGEINT * window_ns + buckets - 1) // nullif(buckets, 0))::BIGINT AS next_ns,
+        sum(greatest(least(end_ns, (((bucket + 1)::HUGEINT * window_ns + buckets - 1) // nullif(buckets, 0))::BIGINT) - greatest(start_ns, ((bucket::HUGEINT * window_ns + buckets - 1) // nullif(buckets, 0))::BIGINT), 0))::BIGINT AS ns
     FROM pieces
     GROUP BY ALL
 )

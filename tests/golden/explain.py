@@ -148,13 +148,17 @@ class Event:
 
 @dataclass
 class Part:
-    """Why a gap, or a part of it, was idle."""
+    """Why a gap, or a part of it, was idle; `call` is what was waited for."""
 
     part: str
     cause: str
     ns: int
     evidence: str | None = None
-    op: Nested | None = None
+    call: Call | None = None
+
+    @property
+    def op(self) -> Nested | None:
+        return self.call.op if self.call else None
 
 
 @dataclass
@@ -685,8 +689,8 @@ class Causes:
             return [Part("whole", "unexplained", gap.dur)]
         launch = gap.after.launch
         if gap.state != "host":
-            return [Part("whole", self.whole(gap), gap.dur, op=launch.op if launch else None)]
-        host, after = self.host(gap, launch), Part("launch", self.launch(launch), gap.dur - gap.host_ns, op=launch.op)
+            return [Part("whole", self.whole(gap), gap.dur, call=launch)]
+        host, after = self.host(gap, launch), Part("launch", self.launch(launch), gap.dur - gap.host_ns, call=launch)
         return [part for part in (host, after) if part.ns > 0]
 
     def whole(self, gap: Gap) -> str:
@@ -718,10 +722,10 @@ class Causes:
         waits = [c for c in self.syncing.get(launch.lane, []) if c.start < launch.start and c.end > gap.start]
         if waits:
             last = min(waits, key=lambda c: (-c.end, c.start, c.order))
-            return Part("host", "sync", gap.host_ns, last.name, last.op)
+            return Part("host", "sync", gap.host_ns, last.name, last)
         spent = self.spent(launch.lane, gap.start, gap.start + gap.host_ns)
         cause = max([*ORDER, "python"], key=lambda cause: spent[cause])
-        return Part("host", cause, gap.host_ns, op=launch.op)
+        return Part("host", cause, gap.host_ns, call=launch)
 
     def spent(self, lane: Lane, start: int, end: int) -> Counter[str]:
         """ns of [start, end) by class: each instant goes to the first class with a row open."""

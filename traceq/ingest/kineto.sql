@@ -179,7 +179,7 @@ FROM (VALUES
 CREATE OR REPLACE TABLE stage.collectives AS
 SELECT
     activity_id, c."Collective name" AS name, c.dtype, c."In msg nelems" AS in_elems, c."Out msg nelems" AS out_elems,
-    greatest(c."In msg nelems", c."Out msg nelems") * d.element_bytes AS bytes, c."Process Group Name" AS group_name,
+    TRY_CAST(greatest(c."In msg nelems", c."Out msg nelems")::HUGEINT * d.element_bytes AS BIGINT) AS bytes, c."Process Group Name" AS group_name,
     c."Group size" AS group_size, c."Process Group Ranks" AS ranks, c."Seq" AS sequence,
     coalesce(c."Dst Rank", c."Src Rank") AS peer
 FROM (

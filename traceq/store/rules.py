@@ -76,7 +76,7 @@ def read(path: Path) -> list[Rule]:
         rows = _csv(path) if path.suffix.lower() == ".csv" else _toml(path)
     except OSError as error:
         raise TraceqError(f"{path}: {error.strerror}", HINT, Status.USAGE) from error
-    except (tomllib.TOMLDecodeError, csv.Error, UnicodeDecodeError) as error:
+    except (ValueError, csv.Error, RecursionError) as error:  # tomllib raises ValueError for numbers of 5000 digits
         raise TraceqError(f"{path}: {error}", HINT, Status.USAGE) from error
     rules = [_rule(row, number, f"{path}: rule {number}") for number, row in enumerate(rows, 1)]
     taken: dict[int, int] = {}
@@ -129,7 +129,7 @@ def reclassify(con: duckdb.DuckDBPyConnection) -> int:
 
 
 def _toml(path: Path) -> list[dict[str, Any]]:
-    found = tomllib.loads(path.read_text("utf-8"))
+    found = tomllib.loads(path.read_text("utf-8-sig"))
     rules = found.pop("rule", [])
     if found or not isinstance(rules, list) or not all(isinstance(r, dict) for r in rules):
         raise TraceqError(f"{path}: a file of rules has [[rule]] tables and nothing else", HINT, Status.USAGE)
@@ -138,7 +138,13 @@ def _toml(path: Path) -> list[dict[str, Any]]:
 
 def _csv(path: Path) -> list[dict[str, Any]]:
     with open(path, encoding="utf-8-sig", newline="") as file:
-        rows = list(csv.DictReader(file, restkey="more than the header names"))
+        reader = csv.DictReader(file, restkey="more than the header names")
+        names = list(reader.fieldnames or [])
+        if missing := {"pattern", "category"} - set(names):
+            raise TraceqError(f"{path}: its header names no {max(missing)}", HINT, Status.USAGE)
+        if len(set(names)) < len(names):
+            raise TraceqError(f"{path}: its header has a name twice", HINT, Status.USAGE)
+        rows = list(reader)
     return [{k: v for k, v in row.items() if v not in (None, "")} for row in rows]
 
 
@@ -148,6 +154,9 @@ def _rule(row: dict[str, Any], number: int, where: str) -> Rule:
     for key in ("pattern", "category"):
         if not isinstance(row.get(key), str) or not row[key]:
             raise _wrong(where, f"it has no {key}")
+    for key in ("origin", "note"):
+        if not isinstance(row.get(key, "x"), str) or not row.get(key, "x"):
+            raise _wrong(where, f"its {key} is {row[key]!r}, not text")
     rule = Rule(
         _whole(row.get("priority", number), where), row["pattern"], row["category"], str(row.get("origin", "custom")),
         _truth(row.get("decisive", True), where), str(row.get("applies_to", "kernel")), row.get("note"),
@@ -173,8 +182,8 @@ def _whole(value: object, where: str) -> int:
         number = int(str(value))
     except ValueError:
         number = 0
-    if number < 1:
-        raise _wrong(where, f"its priority is {value!r}, not a whole number above 0")
+    if not 0 < number < 2**31:
+        raise _wrong(where, f"its priority is {str(value)[:40]!r}, not a whole number from 1 to 2147483647")
     return number
 
 

@@ -13,10 +13,10 @@ WITH mine AS (
 ), gpu AS (
     SELECT
         pid, step, min(start_ns) AS gpu_start_ns, max(end_ns) AS gpu_end_ns,
-        sum(greatest(end_ns - greatest(start_ns, coalesce(before_ns, start_ns)), 0))::BIGINT AS gpu_busy_ns,
+        TRY_CAST(sum(greatest(end_ns - greatest(start_ns, coalesce(before_ns, start_ns)), 0)) AS BIGINT) AS gpu_busy_ns,
         count(*) FILTER (kind = 'kernel') AS kernels,
-        coalesce(sum(dur_ns) FILTER (kind = 'kernel'), 0)::BIGINT AS kernel_ns,
-        coalesce(sum(dur_ns) FILTER (kind IN ('memcpy', 'memset')), 0)::BIGINT AS memop_ns
+        TRY_CAST(coalesce(sum(dur_ns) FILTER (kind = 'kernel'), 0) AS BIGINT) AS kernel_ns,
+        TRY_CAST(coalesce(sum(dur_ns) FILTER (kind IN ('memcpy', 'memset')), 0) AS BIGINT) AS memop_ns
     FROM marked GROUP BY ALL
 ), host AS (
     SELECT
