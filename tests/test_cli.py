@@ -53,7 +53,11 @@ ADD = (
     "(int, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul>)"
 )
 MADE = CASES.parent / "made"
-REQUIRED = {"diff_categories": ["-p", "a=eager", "-p", "b=default"], "schema": ["-p", "table=kernels"]}
+REQUIRED = {
+    "gpu_gaps": ["-p", "gap_ns=1000"],
+    "diff_categories": ["-p", "a=eager", "-p", "b=default"],
+    "schema": ["-p", "table=kernels"],
+}
 NAMES = [
     "ordinary",
     "\x1b[31mred\x1b[0m",

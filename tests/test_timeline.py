@@ -32,11 +32,12 @@ def picture(out):
     return lanes, legends
 
 
-def test_the_picture_is_the_rows(store):
+def test_the_picture_is_the_rows(store, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")
     done = inside("timeline", "--run", "eager", "--step", "4", "--store", store)
     assert (done.status, done.out.splitlines()[0]) == (0, "eager: step 4, 68.066 ms")
     lanes, legends = picture(done.out)
-    buckets = 160 - 25  # a pipe is 160 columns wide, and a lane has its name before it
+    buckets = 160 - 25  # a lane has its name before it
     asked = ["query", "timeline", "--run", "eager", "-p", "step=4", "-p", f"buckets={buckets}"]
     answer = json.loads(inside(*asked, "--store", store, "--json").out)
     kinds = {"stream": "GPU work, by category", "idle": "GPU idle, by cause", "ops": "operators", "calls": "CUDA calls"}

@@ -207,7 +207,7 @@ COMMENT ON COLUMN ops.input_dims IS 'shapes of the inputs, as a JSON list; NULL 
 COMMENT ON COLUMN ops.input_types IS 'element types of the inputs, as a JSON list; NULL unless recorded with record_shapes';
 COMMENT ON COLUMN ops.input_strides IS 'strides of the inputs in elements, as a JSON list; NULL unless recorded with record_shapes, by a torch that records them';
 COMMENT ON COLUMN ops.concrete_inputs IS 'values of scalar inputs as text, empty for others, as a JSON list; NULL unless recorded with record_shapes, by a torch that does so';
-COMMENT ON COLUMN ops.module IS 'path of the modules around it, e.g. GPT_0/Block_3/Linear_1: from nn.Module frames, else as recorded, else the user''s ranges; a backward operator has its forward''s';
+COMMENT ON COLUMN ops.module IS 'path of the modules around it, e.g. GPT_0/Linear_1: nn.Module frames, else as recorded, else the user''s ranges; in backward that of the forward operator';
 COMMENT ON COLUMN ops.kernel_file IS 'source file of the Triton kernel that the operator launches, as recorded; NULL for all but Inductor''s kernels';
 COMMENT ON COLUMN ops.kernel_hash IS 'hash of the Triton kernel that the operator launches, as recorded; NULL for all but Inductor''s kernels';
 COMMENT ON COLUMN ops.details IS 'recorded fields that have no column, as JSON; NULL if there are none';

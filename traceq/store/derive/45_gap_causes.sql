@@ -123,7 +123,7 @@ WITH marked AS (
     ) AS before_ns
     FROM query_table(source) WHERE end_ns > start_ns
 ), lasts AS (
-    SELECT lane, class, max(end_ns) AS last_ns FROM query_table(source) GROUP BY ALL
+    SELECT lane, class, max(end_ns) AS last_ns FROM query_table(source) WHERE end_ns > start_ns GROUP BY ALL
 )
 SELECT
     m.lane, m.class, m.start_ns,
