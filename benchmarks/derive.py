@@ -49,7 +49,8 @@ SELECT $kernels + n // 1000 + 1, 'cudaStreamSynchronize', 'runtime', '', '1', (1
 FROM range(0, $kernels::BIGINT, 1000) AS k (n);
 
 CREATE OR REPLACE TABLE stage.activities AS
-SELECT n + 1 AS activity_id, 'kernel' AS kind, 'kernel_' || n % 100 AS name, '' AS scope, 0 AS device, 1 AS context,
+SELECT n + 1 AS activity_id, 'kernel' AS kind, 'kernel_' || n % 100 AS name, NULL::VARCHAR AS short_name, '' AS scope,
+    NULL::VARCHAR AS pid, 0 AS device, 1 AS context,
     7 + n % 2 AS stream, n * 10000 + 8000 + (n * 7919) % 10000 AS start_ns, 3000 AS dur_ns, n + 1 AS correlation_id,
     2 * n + 2 AS external_id, NULL::BIGINT AS graph_id, NULL::BIGINT AS graph_node_id, 1 AS grid_x, 1 AS grid_y,
     1 AS grid_z, 128 AS block_x, 1 AS block_y, 1 AS block_z, 32 AS registers, 0 AS shared_bytes,
