@@ -23,6 +23,7 @@ Examples:
   traceq ingest trace.json.gz
   traceq ingest eager.json --label eager --step 12.3ms
   traceq ingest 'ranks/*.json.gz' --label job42
+  traceq ingest report.sqlite --step-range 'step*'
   zcat trace.json.gz | traceq ingest - --label piped
 
 \b
@@ -68,9 +69,10 @@ def command(
     paths: tuple[str, ...], label: str | None, step_ns: int | None, step_range: str | None, is_strict: bool,
     rules_file: Path | None, store: Path | None, output: Output,
 ) -> int:  # fmt: skip
-    """Read torch.profiler traces into the store.
+    """Read torch.profiler traces and Nsight Systems exports into the store.
 
-    PATH is a file (JSON, also .gz or .zst, told by content), a folder, a glob, or - for standard input.
+    PATH is a trace (JSON, also .gz or .zst, told by content), an export of nsys (SQLite, or a folder of Parquet
+    files), a folder, a glob, or - for standard input.
     """
     path = files.store_path(store)
     if output.path and any(Path(p).exists() and output.path.exists() and output.path.samefile(p) for p in paths):

@@ -7,7 +7,6 @@ and is then read event by event. kineto.sql says what each event becomes.
 
 from __future__ import annotations
 
-import array
 import json
 import re
 from collections.abc import Iterable, Sequence
@@ -19,16 +18,14 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import nanoarrow as na
-from nanoarrow.c_array_stream import CArrayStream
 
 from traceq.errors import Status, TraceqError
+from traceq.ingest import arrow
 from traceq.ingest.cut import LIMIT_BYTES, PIECE_BYTES, Cutter, NotATraceError, Piece, Salvage
 from traceq.ingest.source import Source
 
 SQL = Path(__file__).with_name("kineto.sql")
 BATCH_PIECES = 32
-ROW = na.struct({"pos": na.int64(), "j": na.string()})
 SHAPE = json.dumps(
     [
         {"ph": "VARCHAR", "cat": "VARCHAR", "name": "VARCHAR", "pid": "VARCHAR", "tid": "VARCHAR"}
@@ -154,7 +151,7 @@ class _Loader:
 
     def load(self, batch: Sequence[Piece]) -> None:
         whole = [p for p in batch if not p.last]
-        parsed = self._insert([(p.at, b"[" + _utf8(p.text) + b"]") for p in whole])
+        parsed = self._insert([(p.at, b"[" + arrow.utf8(p.text) + b"]") for p in whole])
         for piece in batch:
             is_broken = piece.last or piece.at not in parsed
             if self.broken:
@@ -194,7 +191,7 @@ class _Loader:
         """Positions of the rows that parsed."""
         if not rows:
             return set()
-        self.con.register("batch", _Batch(rows))
+        self.con.register("batch", arrow.Stream([arrow.row({"pos": at, "j": text}) for at, text in rows]))
         self.con.execute(LOAD)
         self.con.unregister("batch")
         found = self.con.execute(
@@ -238,36 +235,5 @@ def _is_private(key: str) -> bool:
     return key in LOG_LEVELS or PRIVATE.search(key) is not None
 
 
-def _utf8(text: bytes) -> bytes:
-    """`text` itself when it is UTF-8 (Arrow strings must be), else with U+FFFD in place of what is not."""
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return text.decode("utf-8", "replace").encode()
-    return text
-
-
 def _join(events: Iterable[str]) -> bytes:
     return f"[{','.join(events)}]".encode("utf-8", "replace")
-
-
-class _Batch:
-    """Rows (position, JSON text) as an Arrow stream of one array a row, so that DuckDB's threads share them out."""
-
-    def __init__(self, rows: Sequence[tuple[int, bytes]]) -> None:
-        self.arrays = [
-            na.c_array_from_buffers(
-                ROW,
-                1,
-                [None],
-                children=[
-                    na.c_array_from_buffers(na.int64(), 1, [None, array.array("q", [at])]),
-                    na.c_array_from_buffers(na.string(), 1, [None, array.array("i", [0, len(text)]), text]),
-                ],
-            )
-            for at, text in rows
-        ]
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        stream = CArrayStream.from_c_arrays(self.arrays, self.arrays[0].schema, validate=False)
-        return stream.__arrow_c_stream__(requested_schema=requested_schema)

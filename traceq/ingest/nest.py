@@ -7,13 +7,11 @@ depends on the one before.
 
 from __future__ import annotations
 
-import array
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 
 import duckdb
-import nanoarrow as na
-from nanoarrow.c_array_stream import CArrayStream
+
+from traceq.ingest import arrow
 
 BATCH_ROWS = 100_000
 NOBODY = -1
@@ -172,21 +170,6 @@ class Nesting:
 
 def _insert(con: duckdb.DuckDBPyConnection, table: str, columns: Sequence[str], rows: Sequence[Sequence[int]]) -> None:
     if rows:
-        con.register("nested", _Columns(columns, rows))
+        con.register("nested", arrow.Stream([arrow.whole_numbers(columns, rows)]))
         con.execute(f"INSERT INTO stage.{table} FROM nested")
         con.unregister("nested")
-
-
-class _Columns:
-    """Rows of whole numbers as an Arrow stream of one batch."""
-
-    def __init__(self, names: Sequence[str], rows: Sequence[Sequence[int]]) -> None:
-        width = len(names)
-        flat = array.array("q", chain.from_iterable(rows))
-        columns = [na.c_array_from_buffers(na.int64(), len(rows), [None, flat[i::width]]) for i in range(width)]
-        schema = na.struct({name: na.int64() for name in names})
-        self.array = na.c_array_from_buffers(schema, len(rows), [None], children=columns)
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        stream = CArrayStream.from_c_arrays([self.array], self.array.schema, validate=False)
-        return stream.__arrow_c_stream__(requested_schema=requested_schema)

@@ -7,7 +7,6 @@ are found by name; what an export lacks is empty. nsys.sql says what each row be
 
 from __future__ import annotations
 
-import array
 import contextlib
 import re
 import shutil
@@ -22,10 +21,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import duckdb
-import nanoarrow as na
-from nanoarrow.c_array_stream import CArrayStream
 
 from traceq.errors import Status, TraceqError
+from traceq.ingest import arrow
 from traceq.ingest.cut import NotATraceError
 from traceq.ingest.source import Progress
 from traceq.store.files import quoted
@@ -316,7 +314,7 @@ class _Sqlite:
             ahead = reader.submit(several)
             while rows := ahead.result():
                 ahead = reader.submit(several)
-                self.con.register("batch", _Lists(rows))
+                self.con.register("batch", arrow.Stream([_lists(row) for row in rows]))
                 self.con.execute(f"INSERT INTO {target} SELECT {', '.join(lists)} FROM batch")
                 self.con.unregister("batch")
                 shown.add(len(rows) * BATCH_ROWS)
@@ -337,28 +335,8 @@ class _Sqlite:
         return [row[1].decode("utf-8", "replace") for row in self.db.execute(f"PRAGMA table_info({_name(name)})")]
 
 
-class _Lists:
-    """Rows of texts as an Arrow stream of one array a row, so that DuckDB's threads share them out."""
-
-    def __init__(self, rows: Sequence[Sequence[bytes]]) -> None:
-        self.arrays = [self._array([_utf8(text) for text in row]) for row in rows]
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        stream = CArrayStream.from_c_arrays(self.arrays, self.arrays[0].schema, validate=False)
-        return stream.__arrow_c_stream__(requested_schema=requested_schema)
-
-    @staticmethod
-    def _array(texts: Sequence[bytes]) -> Any:
-        columns = [
-            na.c_array_from_buffers(na.large_string(), 1, [None, array.array("q", [0, len(text)]), text])
-            for text in texts
-        ]
-        row = na.struct({f"c{n}": na.large_string() for n in range(len(texts))})
-        return na.c_array_from_buffers(row, 1, [None], children=columns)
-
-
-def _utf8(text: bytes) -> bytes:
-    return text.decode("utf-8", "replace").encode()
+def _lists(texts: Sequence[bytes]) -> Any:
+    return arrow.row({f"c{n}": arrow.utf8(text) for n, text in enumerate(texts)})
 
 
 def _name(name: str) -> str:
