@@ -431,6 +431,15 @@ COMMENT ON COLUMN good_steps.trace_id IS 'trace that the step belongs to (traces
 COMMENT ON COLUMN good_steps.pid IS 'process whose launches the step takes, as text (steps.pid)';
 COMMENT ON COLUMN good_steps.step IS 'number of the step (steps.step)';
 
+-- step_windows --------------------------------------------------------------------------------------------------------
+
+COMMENT ON VIEW step_windows IS 'the periods of steps: from the first GPU activity of a step that counts to that of the next, if it counts too';
+COMMENT ON COLUMN step_windows.trace_id IS 'trace that the step belongs to (traces.trace_id)';
+COMMENT ON COLUMN step_windows.pid IS 'process whose launches the step takes, as text (steps.pid)';
+COMMENT ON COLUMN step_windows.step IS 'number of the step (steps.step)';
+COMMENT ON COLUMN step_windows.start_ns IS 'start of its first GPU activity (steps.gpu_start_ns)';
+COMMENT ON COLUMN step_windows.end_ns IS 'start of the first GPU activity of the next step; in between is steps.period_ns';
+
 -- kernels -------------------------------------------------------------------------------------------------------------
 
 COMMENT ON VIEW kernels IS 'gpu_activities of kind kernel, with run and rank';
