@@ -182,7 +182,7 @@ def _as_text(path: str) -> str:
 
 def _held(store: Path) -> publish.Held:
     if not store.exists():
-        return publish.Held({}, set(), set())
+        return publish.Held({}, set(), set(), {})
     with contextlib.closing(files.open_store(store)) as con:
         return publish.held(con)
 
