@@ -58,7 +58,7 @@ def contents(store):
             else:
                 key = "run_id" if table in RUN_TABLES else "trace_id"
                 found[table] = con.execute(
-                    f"SELECT label, count(*) FROM {table} JOIN ({LABELLED[key]}) USING ({key}) GROUP BY ALL ORDER BY ALL"
+                    f"SELECT label, count(*) FROM {table} JOIN ({LABELLED[key]}) USING ({key}) GROUP BY 1 ORDER BY 1"
                 ).fetchall()
                 assert con.execute(
                     f"SELECT count(*) FROM {table} WHERE {key} NOT IN (SELECT {key} FROM ({LABELLED[key]}))"

@@ -39,14 +39,14 @@ COMMENT ON COLUMN runs.step_synced_ns IS 'un-profiled step time in ns with synch
 COMMENT ON COLUMN runs.step_synced_low_ns IS 'lower end of the 95 % interval of step_synced_ns, in ns; NULL if not captured';
 COMMENT ON COLUMN runs.step_synced_high_ns IS 'upper end of the 95 % interval of step_synced_ns, in ns; NULL if not captured';
 COMMENT ON COLUMN runs.peak_memory_bytes IS 'peak GPU memory in bytes, measured without the profiler; NULL if not captured';
-COMMENT ON COLUMN runs.details IS 'what else a capture recorded (seed, exit status, outputs, notes), as JSON; NULL if the run is no capture';
+COMMENT ON COLUMN runs.details IS 'what else a capture recorded (seed, exit status, outputs, peaks, notes), as JSON; NULL if the run is no capture';
 
 -- traces --------------------------------------------------------------------------------------------------------------
 
 COMMENT ON TABLE traces IS 'one row an ingested file';
 COMMENT ON COLUMN traces.trace_id IS 'number of the trace within the store; the other tables refer to it';
 COMMENT ON COLUMN traces.run_id IS 'run that the trace belongs to (runs.run_id)';
-COMMENT ON COLUMN traces.rank IS 'rank recorded in the file; NULL if the file does not say';
+COMMENT ON COLUMN traces.rank IS 'rank recorded in the file, or else by its capture; NULL if neither says';
 COMMENT ON COLUMN traces.world_size IS 'number of ranks recorded in the file, rank + 1 where it has the rank alone; NULL if the file does not say its rank';
 COMMENT ON COLUMN traces.path IS 'path of the file as it was found at ingest; - for standard input';
 COMMENT ON COLUMN traces.format IS 'kineto (a Chrome trace of torch.profiler) or nsys (an export of Nsight Systems)';
@@ -71,6 +71,7 @@ COMMENT ON COLUMN captures.world_size IS 'number of ranks of the run; NULL if it
 COMMENT ON COLUMN captures.path IS 'path of the record as it was found at ingest';
 COMMENT ON COLUMN captures.sha256 IS 'SHA-256 of the record as it lies on disk, in hexadecimal; no two captures of a store share it';
 COMMENT ON COLUMN captures.size_bytes IS 'size in bytes of the record as it lies on disk';
+COMMENT ON COLUMN captures.has_facts IS 'whether it was recorded what torch.compile did: then no row in graph_breaks means that there was none';
 
 -- timings -------------------------------------------------------------------------------------------------------------
 

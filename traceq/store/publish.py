@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
 
-from traceq.store.build import RUN_TABLES, trace_tables
+from traceq.store import captures
+from traceq.store.build import trace_tables
 from traceq.store.files import quoted
 
 NAME_GPUS = """
@@ -31,22 +31,9 @@ WITH held AS (
 SELECT count(*) FROM held AS h, coming AS c
 WHERE h.rank = c.rank OR h.rank IS NULL OR c.rank IS NULL OR h.world_size IS DISTINCT FROM c.world_size
 """
-
-# What a capture says of its whole run is told by its lowest rank, but the most memory by the rank that needs it.
-TELL_MEMORY = """
-UPDATE runs SET peak_memory_bytes = greatest(runs.peak_memory_bytes, s.peak_memory_bytes)
-FROM scratch.runs AS s WHERE runs.run_id = $run
+SAME_RANK = """
+SELECT count(*) FROM captures AS h, scratch.captures AS c WHERE h.run_id = $run AND h.rank IS NOT DISTINCT FROM c.rank
 """
-TELL_RUN = """
-UPDATE runs SET {columns} FROM scratch.runs AS s, scratch.captures AS c
-WHERE runs.run_id = $run
-    AND NOT EXISTS (FROM captures AS o WHERE o.run_id = $run AND (o.rank < c.rank OR c.rank IS NULL))
-"""
-TOLD = (
-    *("command", "mode", "torch_version", "triton_version", "gpu", "details"),
-    *("step_pipelined_ns", "step_pipelined_low_ns", "step_pipelined_high_ns"),
-    *("step_synced_ns", "step_synced_low_ns", "step_synced_high_ns"),
-)
 
 
 @dataclass(frozen=True)
@@ -67,12 +54,12 @@ def held(con: duckdb.DuckDBPyConnection) -> Held:
     found = con.execute(
         "SELECT t.sha256, r.label, t.size_bytes, t.status FROM traces AS t JOIN runs AS r USING (run_id)"
     ).fetchall()
-    captures = con.execute("SELECT c.sha256, r.label FROM captures AS c JOIN runs AS r USING (run_id)").fetchall()
+    records = con.execute("SELECT c.sha256, r.label FROM captures AS c JOIN runs AS r USING (run_id)").fetchall()
     return Held(
         {sha256: run for sha256, run, _, _ in found},
         {size for _, _, size, _ in found},
         {run for _, run, _, status in found if status == "salvaged"},
-        dict(captures),
+        dict(records),
     )
 
 
@@ -97,16 +84,19 @@ def add_trace(con: duckdb.DuckDBPyConnection, scratch: Path, label: str) -> str:
             con.execute(
                 f"INSERT INTO {table} BY NAME SELECT * REPLACE (? AS trace_id) FROM scratch.{table}", [trace_id]
             )
-        _add_capture(con, run_id)
+        captures.add(con, run_id)
         con.execute(NAME_GPUS, [run_id])
     return label
 
 
-def add_capture(con: duckdb.DuckDBPyConnection, scratch: Path, label: str) -> None:
-    """Copy the capture of `scratch` to the run `label`, which holds its trace already, with the peaks it measured."""
+def add_capture(con: duckdb.DuckDBPyConnection, scratch: Path, label: str) -> bool:
+    """Copy the capture of `scratch` to the run `label`, which has its trace; False if it has one of that rank."""
     with _attached(con, scratch):
         run_id = _scalar(con, "SELECT run_id FROM runs WHERE label = $label", label=label)
-        _add_capture(con, run_id)
+        if _scalar(con, SAME_RANK, run=run_id):
+            return False
+        captures.add(con, run_id)
+    return True
 
 
 @contextlib.contextmanager
@@ -116,14 +106,6 @@ def _attached(con: duckdb.DuckDBPyConnection, scratch: Path) -> Iterator[None]:
         yield
     finally:
         con.execute("DETACH scratch")
-
-
-def _add_capture(con: duckdb.DuckDBPyConnection, run_id: int) -> None:
-    columns = ", ".join(f"{name} = coalesce(s.{name}, runs.{name})" for name in TOLD)
-    con.execute(TELL_MEMORY, {"run": run_id})
-    con.execute(TELL_RUN.format(columns=columns), {"run": run_id})
-    for table in RUN_TABLES:
-        con.execute(f"INSERT INTO {table} BY NAME SELECT * REPLACE (? AS run_id) FROM scratch.{table}", [run_id])
 
 
 def set_step(con: duckdb.DuckDBPyConnection, label: str, step_ns: int) -> None:
@@ -161,8 +143,8 @@ def write_trace(con: duckdb.DuckDBPyConnection, trace: dict[str, object], step_n
     """The rows of `traces` and `runs` in a scratch store; their ids and the label are given when it is published."""
     row = {
         **trace,
-        "warnings": _json(trace["warnings"]),
-        "metadata": _json(trace["metadata"]),
+        "warnings": captures.as_json(trace["warnings"]),
+        "metadata": captures.as_json(trace["metadata"]),
     }
     names = ", ".join(f"? AS {name}" for name in row)
     con.execute(
@@ -192,11 +174,6 @@ def write_trace(con: duckdb.DuckDBPyConnection, trace: dict[str, object], step_n
         """,
         [step_ns],
     )
-
-
-def _json(value: object) -> str:
-    """JSON that DuckDB takes: half a surrogate pair is no text."""
-    return json.dumps(value, allow_nan=False, ensure_ascii=False).encode("utf-8", "replace").decode()
 
 
 def _scalar(con: duckdb.DuckDBPyConnection, sql: str, **values: object) -> int:

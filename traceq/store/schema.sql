@@ -24,7 +24,8 @@ CREATE TABLE traces (
 );
 
 CREATE TABLE captures (
-    run_id BIGINT NOT NULL, rank BIGINT, world_size BIGINT, path VARCHAR NOT NULL, sha256 VARCHAR NOT NULL, size_bytes BIGINT NOT NULL
+    run_id BIGINT NOT NULL, rank BIGINT, world_size BIGINT, path VARCHAR NOT NULL, sha256 VARCHAR NOT NULL, size_bytes BIGINT NOT NULL,
+    has_facts BOOLEAN NOT NULL
 );
 
 CREATE TABLE timings (
