@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
+from traceq.analysis.advise import Advice
 from traceq.analysis.diff import Diff, Measure
 from traceq.analysis.match import Kernel
 from traceq.query import Column, Result
@@ -68,6 +69,18 @@ UNFUSED = _columns(
     ("kernels", COUNT, "count", "in all steps that count"),
     ("ns_per_step", COUNT, "ns", "their time in a step"),
 )
+
+SPLIT = _columns(
+    ("part", TEXT, None, "data, launch, sync, other_idle, heavy, fusible, memops, comm, other_busy, residual"),
+    ("part_ns", NS, "ns", "its time in a step; the parts sum to the step"),
+    ("pct_of_step", COUNT, "percent", "of the step"),
+)
+
+
+def split(found: Advice) -> Result:
+    """The step in the order in which one should look."""
+    rows: list[tuple[Any, ...]] = [(part, ns, 100 * ns / found.step_ns) for part, ns in found.split_ns.items()]
+    return Result("advise", {"run": found.run}, SPLIT, rows)
 
 
 def parts(found: Diff) -> Result:

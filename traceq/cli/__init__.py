@@ -20,6 +20,7 @@ VERBS = {
     "runs": "List the runs in the store.",
     "query": "Answer a canned question, list them, or check them.",
     "timeline": "Draw a step: streams, idle time by cause, threads.",
+    "advise": "Say whether torch.compile will help, and by how much at most.",
     "diff": "Say what changed between two runs, and whether it is real.",
     "sql": "Run any SQL on the store, read-only.",
     "reclassify": "Apply kernel rules again, your own too.",
