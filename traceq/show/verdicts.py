@@ -13,6 +13,7 @@ from rich.text import Text
 
 from traceq.analysis import tables
 from traceq.analysis.advise import Advice, Blocker
+from traceq.analysis.check import Judgement
 from traceq.analysis.diff import Diff, Part
 from traceq.query import Result
 from traceq.show.palette import colour
@@ -127,6 +128,37 @@ def _blocker(b: Blocker) -> str:
     where = f" ({b.where})" if b.where else ""
     cost = f": {show_value(b.cost_ns, 'ns')} of GPU idle time a step, profiled" if b.cost_ns else ""
     return f"{b.what}{where}{often}{cost}"
+
+
+STATUSES = {"ok": GOOD, "crossed": BAD, "not judged": "yellow"}
+
+
+def check(judged: Sequence[Judgement], out: IO[str], is_wide: bool) -> None:
+    """Draw judgements: those that fail first in words, then all."""
+    screen = console(out, is_wide)
+    crossed = [j for j in judged if j.status == "crossed"]
+    unsure = sum(j.status == "not judged" for j in judged)
+    more = f"; {unsure} cannot be judged" if unsure else ""
+    what = f"{len(crossed)} of {len(judged)} thresholds crossed" if crossed else "no threshold is crossed"
+    _say(screen, f"{what}{more}", f"bold {BAD if crossed else GOOD}")
+    heads = [
+        ("", LEFT),
+        ("allowed", LEFT),
+        ("base", RIGHT),
+        ("new", RIGHT),
+        ("change", RIGHT),
+        ("%", RIGHT),
+        ("", LEFT),
+    ]
+    rows = []
+    for j in judged:
+        t, d = j.threshold, j.difference
+        values = [Text(show_value(value, j.unit)) for value in (j.base, j.new)]
+        pct = f"{100 * d.value / j.base:+.1f}" if j.base else ""
+        changed = [Text(_signed(d.value, j.unit)), Text(pct)]
+        status = Text(f"{j.status}: {j.reason}", STATUSES[j.status])
+        rows.append([Text(t.measure), Text(f"{t.kind} {t.text.partition('=')[2]}"), *values, *changed, status])
+    _draw(screen, heads, rows)
 
 
 def _means(found: Diff) -> str:
