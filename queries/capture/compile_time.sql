@@ -6,18 +6,18 @@
 -- column: run VARCHAR -- run label
 -- column: rank BIGINT -- rank that compiled; NULL if it is not one of several
 -- column: phase VARCHAR -- dynamo (traces Python, makes guards), backend (imports and hands over), aot_autograd (backward graph), inductor (lowers, fuses, writes code), triton or cpp (compiles it), autotune (tries variants), cudagraphs (records), other
--- column: phase_ns BIGINT ns -- time in it, without the phases inside it
+-- column: total_ns BIGINT ns -- time in it, without the phases inside it
 -- column: pct_of_compile DOUBLE percent -- of all phases
 -- column: runs BIGINT count -- how often it was entered
--- chart: bar x=phase y=phase_ns
--- order: run, rank, phase_ns DESC
+-- chart: bar x=phase y=total_ns
+-- order: run, rank, total_ns DESC
 -- example: traceq query compile_time --run train/default
 
 SELECT
     r.label AS run,
     p.rank,
     p.phase,
-    p.ns AS phase_ns,
+    p.ns AS total_ns,
     100.0 * p.ns / nullif(sum(p.ns) OVER (PARTITION BY p.run_id, p.rank), 0) AS pct_of_compile,
     p.count AS runs
 FROM compile_phases AS p

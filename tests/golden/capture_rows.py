@@ -157,13 +157,13 @@ def compile_time(things: list[Trace | Captured]) -> list[Row]:
             "run": c.run,
             "rank": c.record["rank"],
             "phase": p["phase"],
-            "phase_ns": p["ns"],
+            "total_ns": p["ns"],
             "pct_of_compile": percent(p["ns"], whole[c.run]),
             "runs": p["count"],
         }
         for c, p in rows_of(things, "compile_phases")
     ]
-    return in_order(found, "run", "-phase_ns")
+    return in_order(found, "run", "-total_ns")
 
 
 def kernel_sources(things: list[Trace | Captured]) -> list[Row]:
