@@ -62,8 +62,8 @@ def table(folder: Path) -> tuple[list[str], int, int]:
                 lines.append(row(name, mode, speedup, found, is_in, true_class))
     lines += [
         "",
-        f"{judged} modes of {len(programs)} programs: {broken} bounds broken, {inside} of {judged} in the expected range, "
-        f"{wrong} of {len(programs)} classes wrong.",
+        f"{judged} modes of {len(programs)} programs: {broken} bounds broken, {inside} of {judged} in the expected "
+        f"range, {wrong} of {len(programs)} classes wrong.",
     ]
     return lines, broken, wrong
 

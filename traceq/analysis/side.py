@@ -97,7 +97,7 @@ def side_of(con: duckdb.DuckDBPyConnection, facts: Row, by_name: bool, only: set
 def timed(con: duckdb.DuckDBPyConnection, run: str) -> dict[str, list[float]]:
     """The un-profiled measurements of a step, by kind."""
     found: dict[str, list[float]] = defaultdict(list)
-    for row in ask(con, "step_timings", run=run):
+    for row in ask(con, "timings", run=run):
         found[row["kind"]].append(row["step_ns"])
     return found
 

@@ -38,7 +38,8 @@ Examples:
 \b
 The store is --store, else $TRACEQ_STORE, else ./traceq.duckdb.
 Exit status: 0 fine, 1 the query failed, 2 usage, 3 input unreadable, 4 store missing, locked or newer,
-5 a threshold of check was crossed, 6 some inputs failed and the others are in, 70 internal error, 130 interrupted, 141 nobody reads the output.
+5 a threshold of check was crossed, 6 some inputs failed and the others are in, 70 internal error, 130 interrupted,
+141 nobody reads the output.
 """
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 

@@ -98,7 +98,7 @@ class Output:
     def write(
         self, result: Result, draw: Draw | None = None, own: Mapping[str, Draw] | None = None, **more: object
     ) -> None:
-        """Write `result`, a table by `draw` if given, formats of the verb by `own`; notes on it go to standard error."""
+        """Write `result`: a table by `draw`, formats of the verb by `own`. Notes on it go to standard error."""
         hidden: list[str] = []
         try:
             if self.format == "parquet":
