@@ -26,7 +26,7 @@ from traceq.analysis.constants import (
     SKEWED_PCT,
 )
 from traceq.analysis.match import Matching, Pair, generic, match
-from traceq.analysis.side import Lane, Place, Side, estimates, part_of, side_of
+from traceq.analysis.side import Lane, Place, Side, part_of, side_of, unprofiled
 from traceq.units import show_ns
 
 FUSIBLE = ("removed", "fused", "added", "changed")
@@ -213,7 +213,7 @@ def _parts(a: Side, b: Side, matching: Matching) -> tuple[Part, ...]:
         rows["fusible", what][0] += one
         rows["fusible", what][1] += two
     places = sorted(rows, key=lambda p: (ORDER.index(p[0]), -abs(rows[p][1] - rows[p][0]), p[1]))
-    estimates = [estimates(side, [(p, rows[p][n]) for p in places]) for n, side in enumerate((a, b))]
+    estimates = [unprofiled(side, [(p, rows[p][n]) for p in places]) for n, side in enumerate((a, b))]
     made = [
         Part(*place, rows[place][0], rows[place][1], estimates[0][n], estimates[1][n]) for n, place in enumerate(places)
     ]
