@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from made_traces import ADD, GEMM, MUL, opened, trace
 
 from traceq.analysis import tables
-from traceq.analysis.diff import diff
+from traceq.analysis.diff import diff, pays_after
 from traceq.analysis.match import Kernel, match
 from traceq.analysis.shares import per_step, split
 
@@ -128,6 +128,25 @@ def test_other_recording_options_are_said(tmp_path):
     steps = [[(ADD, 10)]] * 3
     found, _ = compared(tmp_path, trace(steps), trace(steps, with_stack=1))
     assert "recording options differ (nothing extra; stacks): host and idle times cannot be compared" in found.caveats
+
+
+def test_captures_tell_what_compiling_costs_and_where_graphs_break(tmp_path):
+    made = FIXTURES / "made"
+    con = opened(tmp_path, eager=made / "train-eager.capture.json", default=made / "train-default.capture.json")
+    found = diff(con, "eager", "default")
+    assert found.sentence == "default is 1.60× as fast as eager: a step takes 1.250 µs, not 2.000 µs (real)"
+    assert "compilation took 2.000 µs: it has paid for itself after 3 steps" in found.also
+    assert (found.breaks[0]["file"], found.breaks[0]["line"]) == ("train.py", 20)
+    assert (pays_after(found.first, found.second), pays_after(found.second, found.first)) == (3, None)
+
+
+def test_without_two_steps_in_a_row_kernel_time_is_still_compared(tmp_path):
+    found, _ = compared(tmp_path, trace([[(ADD, 10), (GEMM, 30)]]), trace([[(ADD, 12)]] * 3))
+    assert "a: no two steps that count follow on one another, so its time has no parts per step" in found.caveats
+    assert [row[:5] for row in tables.categories(found).rows] == [
+        ("gemm", None, 30_000, 0, -30_000),
+        ("elementwise", None, 10_000, 12_000, 2000),
+    ]
 
 
 # A real pair --------------------------------------------------------------------------------------------------
