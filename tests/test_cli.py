@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 import duckdb
-import polars as pl
 import made_traces
+import polars as pl
 import pytest
 from clirun import (
     CASES,
