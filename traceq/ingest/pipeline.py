@@ -27,8 +27,9 @@ from traceq.store.rules import Rule
 TRACE_NAME = re.compile(r"\.json(\.gz|\.zst|\.zstd)?$", re.I)
 DATABASE_NAME = re.compile(r"\.sqlite3?$", re.I)
 SUFFIXES = re.compile(r"(\.sqlite3?|\.nsys-rep|\.qdrep|_pqtdir|(\.pt)?(\.trace)?(\.json)?(\.gz|\.zst|\.zstd)?)$", re.I)
-MEMORY_LIMIT = "400MB"
-LARGE_MEMORY_LIMIT = "4GB"
+MEMORY_BYTES = 400_000_000
+LARGE_MEMORY_BYTES = 4_000_000_000
+BYTES_A_ROW = 125  # deriving sorts all rows of a trace, narrow ones: with less it cannot always spill its way out
 
 
 @dataclass(frozen=True)
@@ -197,7 +198,7 @@ def _one(path: str, scratch: Path, target: Target, options: Options, progress: P
             if path == "-":
                 raise
             scratch.unlink(missing_ok=True)
-            return _read(path, scratch, target.store, options, progress, LARGE_MEMORY_LIMIT)
+            return _read(path, scratch, target.store, options, progress, LARGE_MEMORY_BYTES)
     except TraceqError as error:
         return Outcome(path, "failed", error=error)
     except (duckdb.OutOfMemoryException, duckdb.IOException, duckdb.TransactionException, OSError) as error:
@@ -231,7 +232,7 @@ def _size(found: Sequence[Path]) -> int:
 
 
 def _read(
-    path: str, scratch: Path, store: Path, options: Options, progress: Progress | None, memory: str = MEMORY_LIMIT
+    path: str, scratch: Path, store: Path, options: Options, progress: Progress | None, memory: int = MEMORY_BYTES
 ) -> Outcome:
     with _scratch(scratch, store, memory, options.rules) as con:
         started = time.monotonic_ns()
@@ -240,9 +241,10 @@ def _read(
         else:
             facts = _read_kineto(con, path, options, progress)
         read = time.monotonic_ns()
+        counts = _counts(con)
+        con.execute(f"SET memory_limit = '{max(memory, counts.kept * BYTES_A_ROW)}B'")
         clipped = derive(con)
         _check_steps(con, facts.name, options.step_range)
-        counts = _counts(con)
         publish.write_trace(con, _trace(facts) | {"clipped_rows": clipped}, options.step_ns)
         con.execute("CHECKPOINT")
     return Outcome(
@@ -314,8 +316,8 @@ def derive(con: duckdb.DuckDBPyConnection) -> int:
 
 
 @contextlib.contextmanager
-def _scratch(path: Path, store: Path, memory: str, users: list[Rule] | None) -> Iterator[duckdb.DuckDBPyConnection]:
-    con = files.scratch_store(path, store, memory)
+def _scratch(path: Path, store: Path, memory: int, users: list[Rule] | None) -> Iterator[duckdb.DuckDBPyConnection]:
+    con = files.scratch_store(path, store, f"{memory}B")
     try:
         if users is not None:
             rules.replace_users(con, users)
