@@ -198,11 +198,7 @@ def _one(path: str, scratch: Path, target: Target, options: Options, progress: P
             if path == "-":
                 raise
             scratch.unlink(missing_ok=True)
-<<<<<<< HEAD
-            return _read(path, scratch, target.store, options, progress, LARGE_MEMORY_BYTES)
-=======
-            return _read(path, record, scratch, target.store, options, progress, LARGE_MEMORY_LIMIT)
->>>>>>> facts
+            return _read(path, record, scratch, target.store, options, progress, LARGE_MEMORY_BYTES)
     except TraceqError as error:
         return Outcome(path, "failed", error=error)
     except (duckdb.OutOfMemoryException, duckdb.IOException, duckdb.TransactionException, OSError) as error:
@@ -224,7 +220,7 @@ def _known(path: str, scratch: Path, run: str, record: Record | None, target: Ta
     if options.step_ns:
         placed.append("whose step time is now the given one")
     if record and record.sha256 not in target.held.captures:
-        with _scratch(scratch, target.store, MEMORY_LIMIT, options.rules) as con:
+        with _scratch(scratch, target.store, MEMORY_BYTES, options.rules) as con:
             captured.write(con, record, record.rank_of)
             con.execute("CHECKPOINT")
     return Outcome(path, "known", run=run, sha256=record.sha256 if record else "", placed=", ".join(placed))
@@ -246,7 +242,7 @@ def _size(found: Sequence[Path]) -> int:
 
 def _read_record(record: Record, scratch: Path, store: Path, options: Options) -> Outcome:
     """A record whose trace was not recorded, or is not beside it: a run without a trace."""
-    with _scratch(scratch, store, MEMORY_LIMIT, options.rules) as con:
+    with _scratch(scratch, store, MEMORY_BYTES, options.rules) as con:
         started = time.monotonic_ns()
         captured.write(con, record, record.rank_of)
         con.execute("CHECKPOINT")
