@@ -1,7 +1,7 @@
 """One program recorded twice, by torch.profiler and by Nsight Systems: what both can see agrees.
 
-fixtures/both holds four steps of a small GPT in eager mode on one kind of machine: the kernels are the same, their times
-are those of two executions. What differs on purpose is said at the place.
+fixtures/both holds four steps of a small GPT in eager mode on one kind of machine: the kernels are the same, their
+times are those of two executions. What differs on purpose is said at the place.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ def answers(con, name, *columns):
 
 
 def plain(name):
-    """A demangled name without what demanglers write differently: casts of template arguments, the unnamed namespace."""
+    """A demangled name without what demanglers write differently: casts in templates, the unnamed namespace."""
     name = re.sub(r"\((?:int|bool|unsigned int|unsigned long|long|\w+::\w+)\)(?=[-\w])", "", name)
     return re.sub(r"<unnamed>|\(anonymous namespace\)", "", name).partition("<")[0]
 
