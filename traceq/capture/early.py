@@ -1,0 +1,83 @@
+"""Recording from the first line on, for scripts that take no steps or too few: better that than no trace."""
+
+from __future__ import annotations
+
+import _thread
+import signal
+import threading
+import time
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+from traceq.capture.profiling import Whole
+from traceq.capture.record import Spec
+
+MOST_STEPS = 6
+MOST_WORK_S = 2.0
+LOOK_EVERY_S = 0.2
+
+
+class Early:
+    """A recording from the import of torch, ended by the first steps or by two seconds of work.
+
+    It looks at the CPU only where a GPU is near: the device tracer, once used, slows all that follows.
+    """
+
+    def __init__(self, torch: Any, spec: Spec, note: Callable[[str], None]) -> None:
+        self._torch = torch
+        self._note = note
+        self._profile = Whole(torch, spec, note)
+        self._over = threading.Event()
+        self._is_cut = False
+
+    def begin(self) -> None:
+        """Begin, if the script imports torch on its main thread: elsewhere there would be nothing to see."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        try:
+            self._profile.start()
+        except Exception as error:
+            self._note(f"recording from the start failed: {error}")
+            return
+        signal.signal(signal.SIGRTMAX, self._reach_limit)
+        clock = time.pthread_getcpuclockid(threading.get_ident())
+        threading.Thread(target=self._watch, args=(clock,), daemon=True).start()
+
+    def step(self, count: int) -> None:
+        """A step has ended."""
+        if self._profile.is_running:
+            if count > MOST_STEPS:
+                self.stop()
+            else:
+                self._profile.mark()
+
+    def stop(self) -> None:
+        """End it; what was recorded stays until the trace that replaces it is there."""
+        if not self._over.is_set():
+            self._over.set()
+            signal.signal(signal.SIGRTMAX, signal.SIG_DFL)
+            self._profile.stop()
+
+    def forget(self) -> None:
+        """In a forked child: no limit to look out for, nothing to stop."""
+        self._over.set()
+
+    def export(self, path: str) -> bool:
+        """Write the trace; whether there was one."""
+        if self._is_cut:
+            self._note(f"recorded were the first {MOST_WORK_S:.0f} s of work: no steps were seen, or too few")
+        return self._profile.export(path)
+
+    def _reach_limit(self, number: int, frame: FrameType | None) -> None:
+        if not self._over.is_set():
+            self._is_cut = True
+            self.stop()
+
+    def _watch(self, clock: int) -> None:
+        """Look at the main thread's processor time, and have the main thread itself end the recording."""
+        begun = time.clock_gettime(clock)
+        while not self._over.wait(LOOK_EVERY_S):
+            if time.clock_gettime(clock) - begun > MOST_WORK_S:
+                _thread.interrupt_main(signal.SIGRTMAX)
+                return

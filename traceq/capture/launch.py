@@ -1,0 +1,142 @@
+"""The parent's side: name the files, start the child, pass signals on, wait, and pack its trace."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from traceq.capture import record, running
+from traceq.capture.record import Record, Spec
+from traceq.errors import Status, TraceqError
+
+CHILD = Path(__file__).with_name("child.py")
+PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+FROM_KERNEL = 128
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is to be run: a script, a module or a piece of code, and its arguments."""
+
+    kind: str
+    name: str
+    argv: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        """What a run of it is called."""
+        return {"script": Path(self.name).stem, "module": self.name, "code": "code"}[self.kind] or "script"
+
+    @property
+    def command(self) -> str:
+        """The command line as Python would be given it; only the name of a script, not where it lies."""
+        name = Path(self.name).name if self.kind == "script" else self.name
+        option = {"script": [], "module": ["-m"], "code": ["-c"]}[self.kind]
+        return shlex.join(["python", *option, name, *self.argv])
+
+
+@dataclass(frozen=True)
+class Files:
+    """Where one child writes: the trace that stays, and the record beside it."""
+
+    trace: Path
+    record: Path
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How one child ended: its status as a shell would tell it, its record, its traces."""
+
+    status: int
+    record: Record | None
+    traces: list[str]
+
+
+def check(target: Target) -> None:
+    """Compile the target before anything runs. Raises what Python would raise, or TraceqError for a missing file."""
+    if target.kind == "script" and not Path(target.name).is_file():
+        where = "is a folder" if Path(target.name).is_dir() else "no such file"
+        raise TraceqError(f"{target.name}: {where}", "traceq capture SCRIPT [ARGS…]", Status.USAGE)
+    running.compile_target(target.kind, target.name)
+
+
+def reserve(wanted: Path) -> Files:
+    """Names that no file has, taken at once; with a number where `wanted` is taken."""
+    ending = "".join(s for s in wanted.suffixes[-2:] if s in (".json", ".gz"))
+    stem = wanted.name[: len(wanted.name) - len(ending)]
+    number = 1
+    try:
+        wanted.parent.mkdir(parents=True, exist_ok=True)
+        while True:
+            name = stem if number == 1 else f"{stem}-{number}"
+            files = Files(wanted.with_name(name + (ending or ".json.gz")), wanted.with_name(f"{name}.capture.json"))
+            if not files.record.exists():
+                try:
+                    files.trace.open("xb").close()
+                    return files
+                except FileExistsError:
+                    pass
+            number += 1
+    except OSError as error:
+        raise TraceqError(f"{wanted}: {error.strerror}", "-o names a file that can be written", Status.USAGE) from error
+
+
+def run(spec: Spec, files: Files) -> Ended:
+    """Run the child of `spec` to its end; its trace is where `files` says, or nothing is there."""
+    raw = files.trace if files.trace.suffix == ".json" else files.trace.with_name(f"{files.trace.name[:-8]}.raw.json")
+    spec.trace, spec.record = str(raw.absolute()), str(files.record.absolute())
+    with tempfile.TemporaryDirectory(prefix="traceq-capture-") as folder:
+        path = os.path.join(folder, "spec.json")
+        record.write(path, spec)
+        status = _wait(subprocess.Popen([sys.executable, str(CHILD), path]))
+    found = record.read_record(spec.record)
+    return Ended(status, found, _traces(found, files, raw))
+
+
+def _traces(found: Record | None, files: Files, raw: Path) -> list[str]:
+    if found is not None and found.trace is not None:
+        if raw != files.trace:
+            _pack(raw, files.trace)
+            found.trace = files.trace.name
+            record.write(str(files.record), found)
+        return [str(files.trace)]
+    if files.trace.exists() and not files.trace.stat().st_size:
+        files.trace.unlink()
+    return [path for path in found.own_traces if os.path.exists(path)] if found else []
+
+
+def _pack(raw: Path, packed: Path) -> None:
+    part = packed.with_name(f"{packed.name}.part")
+    with open(raw, "rb") as source, gzip.open(part, "wb", compresslevel=5) as to:
+        shutil.copyfileobj(source, to, 1 << 20)
+    os.replace(part, packed)
+    raw.unlink()
+
+
+def _wait(child: subprocess.Popen[bytes]) -> int:
+    """Wait for the child; signals sent to this process alone are passed on to it.
+
+    A Ctrl-C on the terminal reaches both, and the kernel says that it sent it: that one the child has already.
+    """
+    watched = {*PASSED_ON, signal.SIGCHLD}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
+    try:
+        while child.poll() is None:
+            info = signal.sigtimedwait(watched, 1.0)
+            if info and info.si_signo != signal.SIGCHLD and info.si_code != FROM_KERNEL:
+                with contextlib.suppress(ProcessLookupError):
+                    child.send_signal(info.si_signo)
+        while signal.sigtimedwait(watched, 0):
+            pass
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return child.returncode if child.returncode >= 0 else 128 - child.returncode
