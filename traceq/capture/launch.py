@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import json
 import os
 import shlex
 import shutil
@@ -13,7 +14,9 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from traceq.analysis import stats
 from traceq.capture import record, running
 from traceq.capture.record import Record, Spec
 from traceq.errors import Status, TraceqError
@@ -21,6 +24,7 @@ from traceq.errors import Status, TraceqError
 CHILD = Path(__file__).with_name("child.py")
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 FROM_KERNEL = 128
+PACKAGE = str(Path(__file__).parents[2])
 
 
 @dataclass(frozen=True)
@@ -54,11 +58,16 @@ class Files:
 
 @dataclass(frozen=True)
 class Ended:
-    """How one child ended: its status as a shell would tell it, its record, its traces."""
+    """How one child ended: its status as a shell would tell it, what it recorded, and where that is."""
 
     status: int
     record: Record | None
-    traces: list[str]
+    files: Files
+
+    @property
+    def trace(self) -> str | None:
+        """The path of its trace; None if it wrote none."""
+        return str(self.files.trace) if self.record is not None and self.record.trace is not None else None
 
 
 def check(target: Target) -> None:
@@ -90,7 +99,7 @@ def reserve(wanted: Path) -> Files:
         raise TraceqError(f"{wanted}: {error.strerror}", "-o names a file that can be written", Status.USAGE) from error
 
 
-def run(spec: Spec, files: Files) -> Ended:
+def run(spec: Spec, files: Files, wants_peaks: bool = False) -> Ended:
     """Run the child of `spec` to its end; its trace is where `files` says, or nothing is there."""
     raw = files.trace if files.trace.suffix == ".json" else files.trace.with_name(f"{files.trace.name[:-8]}.raw.json")
     spec.trace, spec.record = str(raw.absolute()), str(files.record.absolute())
@@ -99,27 +108,72 @@ def run(spec: Spec, files: Files) -> Ended:
         record.write(path, spec)
         status = _wait(subprocess.Popen([sys.executable, str(CHILD), path]))
     found = record.read_record(spec.record)
-    return Ended(status, found, _traces(found, files, raw))
+    if found is not None:
+        _keep_trace(found, files, raw)
+        _complete(found, status, wants_peaks)
+        record.write(str(files.record), found)
+    if found is None or found.trace is None:
+        files.trace.unlink(missing_ok=True)
+    return Ended(status, found, files)
 
 
-def _traces(found: Record | None, files: Files, raw: Path) -> list[str]:
-    if found is not None and found.trace is not None:
-        if raw != files.trace:
-            _pack(raw, files.trace)
-            found.trace = files.trace.name
-            record.write(str(files.record), found)
-        return [str(files.trace)]
-    if files.trace.exists() and not files.trace.stat().st_size:
-        files.trace.unlink()
-    return [path for path in found.own_traces if os.path.exists(path)] if found else []
+def _keep_trace(found: Record, files: Files, raw: Path) -> None:
+    """Bring the trace to its name: the child's own, or the last one that the script wrote itself."""
+    own = [path for path in found.own_traces if os.path.exists(path)]
+    if found.trace is not None:
+        source = raw
+    elif own:
+        source = Path(own[-1])
+        if len(own) > 1:
+            found.note(f"the script wrote {len(own)} traces: the last is taken ({', '.join(own)})")
+    else:
+        return
+    _pack(source, files.trace)
+    found.trace = files.trace.name
+    if source == raw and raw != files.trace:
+        raw.unlink()
 
 
-def _pack(raw: Path, packed: Path) -> None:
-    part = packed.with_name(f"{packed.name}.part")
-    with open(raw, "rb") as source, gzip.open(part, "wb", compresslevel=5) as to:
-        shutil.copyfileobj(source, to, 1 << 20)
-    os.replace(part, packed)
-    raw.unlink()
+def _complete(found: Record, status: int, wants_peaks: bool) -> None:
+    """What the child cannot know: how it ended, the intervals of its timings, the GPU's peaks."""
+    found.status = status
+    for kind in ("pipelined", "synced"):
+        steps = [t["ns"] / t["steps"] for t in found.timings if t["kind"] == kind]
+        if steps:
+            estimate = stats.bootstrap_median(steps)
+            interval = {"median": estimate.value, "low": estimate.low, "high": estimate.high}
+            setattr(found, f"step_{kind}_ns", {k: v for k, v in interval.items() if v is not None})
+    if wants_peaks and found.gpu:
+        found.peaks = measured_peaks()
+
+
+def measured_peaks() -> dict[str, Any] | None:
+    """What this GPU reaches, by a process of its own: measured once, then known."""
+    done = subprocess.run(
+        [sys.executable, "-m", "traceq.capture.peaks"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [PACKAGE, os.environ.get("PYTHONPATH")]))},
+        capture_output=True,
+        text=True,
+    )
+    try:
+        peaks: dict[str, Any] = json.loads(done.stdout)
+    except ValueError:
+        return None
+    return peaks
+
+
+def _pack(source: Path, to: Path) -> None:
+    """Copy a trace to its name, compressed as that says."""
+    if source == to:
+        return
+    part = to.with_name(f"{to.name}.part")
+    with _opened(source, "rb") as raw, _opened(part, "wb", to.suffix) as out:
+        shutil.copyfileobj(raw, out, 1 << 20)
+    os.replace(part, to)
+
+
+def _opened(path: Path, mode: str, ending: str | None = None) -> Any:
+    return gzip.open(path, mode, compresslevel=5) if (ending or path.suffix) == ".gz" else open(path, mode)
 
 
 def _wait(child: subprocess.Popen[bytes]) -> int:

@@ -61,7 +61,9 @@ class Record:
     trace: str | None = None
     timings: list[dict[str, Any]] = field(default_factory=list)
     peak_memory_bytes: int | None = None
-    facts: dict[str, Any] = field(default_factory=dict)
+    step_pipelined_ns: dict[str, float] | None = None
+    step_synced_ns: dict[str, float] | None = None
+    facts: dict[str, Any] | None = None
     peaks: dict[str, Any] | None = None
     outputs: dict[str, Any] | None = None
     blocks: list[str] = field(default_factory=list)

@@ -7,8 +7,9 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from traceq.capture import course, record
+from traceq.capture import compiler, compiling, course, record
 from traceq.capture.early import Early
+from traceq.capture.outputs import Outputs
 from traceq.capture.profiling import Profile, ScriptsOwn
 from traceq.capture.record import Record, Spec
 from traceq.capture.steps import Steps
@@ -25,6 +26,7 @@ class Recorder:
         self._early: Early | None = None
         self._own: ScriptsOwn | None = None
         self._profile: Profile | None = None
+        self._outputs: Outputs | None = None
         self._course: Iterator[int] | None = None
         self._steps = Steps(spec.step, self._act, self._found, self._restart)
         self._is_finished = False
@@ -41,6 +43,11 @@ class Recorder:
         self.record.torch_version = str(torch.__version__)
         if self.spec.seed is not None:
             torch.manual_seed(self.spec.seed)
+        compiler.watch()
+        if self.spec.keep_outputs:
+            self._outputs = Outputs(torch)
+        if self.spec.compile_optimizer and self.spec.mode != "eager":
+            compiling.compile_optimizers(torch, self.spec.mode)
         self._own = ScriptsOwn(self._give_way)
         self._own.watch(torch)
         self._steps.begin(torch)
@@ -99,6 +106,8 @@ class Recorder:
         self.record.triton_version = getattr(triton, "__version__", None)
         cuda = self._torch.cuda
         self.record.gpu = cuda.get_device_name() if cuda.is_initialized() else None
+        self.record.facts = compiler.facts()
+        self.record.outputs = self._outputs.found if self._outputs else None
 
     def _restart(self) -> None:
         """Count anew: begin the course, unless its trace is there already."""
@@ -111,6 +120,10 @@ class Recorder:
 
     def _found(self, module: Any) -> None:
         """The outermost module is about to be called for the first time."""
+        self.record.blocks = [name for name, _ in compiling.blocks(module)]
+        compiling.compile_module(self._torch, module, self.spec.mode, self.spec.block, self.record.note)
+        if self._outputs:
+            self._outputs.watch(module)
 
     def _act(self) -> None:
         if self._course is None:
