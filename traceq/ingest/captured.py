@@ -228,7 +228,7 @@ def _record(place: str, value: Any) -> dict[str, Any]:
         raise _FaultError(f"its version is {value.get('version')!r}, and this traceq reads {VERSION}")
     empty: dict[str, Any] = {"timings": [], "notes": []}
     known = {name: check(name, value.get(name, empty.get(name))) for name, check in FIELDS.items()}
-    if known["trace"] and "/" in known["trace"]:
+    if known["trace"] and ("/" in known["trace"] or known["trace"] in (".", "..")):
         raise _FaultError("trace is no name of a file beside the record")
     return {**value, **known}
 
