@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -40,35 +41,42 @@ def compile_module(torch: Any, module: Any, mode: str, block: str | None, note: 
         note(f"the script compiles its model itself: it was not compiled again as {mode}")
         return
     for part in dict(blocks(module))[block] if block else [module]:
-        part.compile(**OPTIONS[mode])
+        _compile(torch, part, mode)
     if mode in WITH_GRAPHS and block is None:
         _mark_iterations(torch, module)
 
 
+def _compile(torch: Any, module: Any, mode: str) -> None:
+    """Compile in place. Dynamo passes over the code of torch.nn itself, so that a module of it needs a frame around."""
+    if not type(module).__module__.startswith("torch."):
+        module.compile(**OPTIONS[mode])
+        return
+    forward = module.forward
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return forward(*args, **kwargs)
+
+    module.forward = torch.compile(call, **OPTIONS[mode])
+
+
 def compile_optimizers(torch: Any, mode: str) -> None:
-    """Compile `step` of every optimizer from now on, whichever way the script calls it, and mark it in the trace."""
+    """Compile `step` of every optimizer from now on, whichever way the script calls it; hooks and mark stay outside."""
     optimizer = torch.optim.Optimizer
     made = optimizer.__init__
 
+    @functools.wraps(made)
     def init(this: Any, *args: Any, **kwargs: Any) -> None:
         made(this, *args, **kwargs)
-        if "step" in this.__dict__:
-            return
-        step = torch.compile(type(this).step, **OPTIONS[mode])
-        name = f"Optimizer.step#{type(this).__name__}.step"
-
-        def marked(self: Any, *args: Any, **kwargs: Any) -> Any:
-            with torch.profiler.record_function(name):
-                return step(self, *args, **kwargs)
-
-        this.step = types.MethodType(marked, this)
+        hooked = type(this).step
+        compiled = torch.compile(getattr(hooked, "__wrapped__", hooked), **OPTIONS[mode])
+        this.step = types.MethodType(optimizer.profile_hook_step(compiled), this)
 
     optimizer.__init__ = init
 
 
 def _mark_iterations(torch: Any, module: Any) -> None:
     """Tell CUDA graphs that outputs of the call before are no longer needed."""
-    call = module.__dict__["_compiled_call_impl"]
+    call = module.__dict__.get("_compiled_call_impl") or module._call_impl
     mark = torch.compiler.cudagraph_mark_step_begin
 
     def marked(*args: Any, **kwargs: Any) -> Any:
