@@ -1,11 +1,14 @@
 """`traceq capture` runs a script as Python does, and records it: on the CPU, with a real torch."""
 
+import json
 import os
 import shutil
+import signal
+import time
 from pathlib import Path
 
 import pytest
-from capturing import capture, plain
+from capturing import capture, finish, plain, start
 from clirun import ROOT
 
 pytest.importorskip("torch")
@@ -208,3 +211,121 @@ def test_a_folder_that_cannot_be_written_stops_it_before_the_script_runs(here):
     assert got.status == 2
     assert got.out == b""
     assert os.listdir(folder) == ["script.py", "file"] or sorted(os.listdir(folder)) == ["file", "script.py"]
+
+
+# Scripts with a profiler of their own -------------------------------------------------------------------------------
+
+OWN = {
+    "exported": "with profile() as p:\n    torch.mm(a, a)\np.export_chrome_trace('own.json')\n",
+    "compressed": "with profile() as p:\n    torch.mm(a, a)\np.export_chrome_trace('own.json.gz')\n",
+    "not exported": "with profile() as p:\n    torch.mm(a, a)\n",
+    "by start and stop": "p = profile()\np.start()\ntorch.mm(a, a)\np.stop()\np.export_chrome_trace('own.json')\n",
+    "the inner profiler": "with torch.autograd.profiler.profile() as p:\n    torch.mm(a, a)\n"
+    "p.export_chrome_trace('own.json')\n",
+    "with a schedule": "from torch.profiler import schedule, tensorboard_trace_handler as handler\n"
+    "with profile(schedule=schedule(wait=1, warmup=1, active=1, repeat=1), on_trace_ready=handler('tb')) as p:\n"
+    "    for _ in range(4):\n        torch.mm(a, a)\n        p.step()\n",
+}
+
+
+@pytest.mark.parametrize("text", OWN.values(), ids=OWN)
+def test_a_script_that_profiles_itself_keeps_its_profiler_and_its_trace_is_taken(text, here):
+    begin = "import torch\nfrom torch.profiler import profile\na = torch.ones(4, 4)\n"
+    got = capture("script.py", cwd=here(script=f"{begin}{text}print('end')\n"))
+    assert (got.status, got.out) == (0, b"end\n")
+    assert "traceq: the script profiles itself: its own trace is taken" in got.notes
+    assert got.count("aten::mm") == 1
+
+
+def test_a_profiler_inside_a_training_loop_ends_ours(here):
+    text = TRAINING.replace("for _ in", "from torch.profiler import profile\np = profile()\nfor _ in").replace(
+        "    optimizer.step()\n", "    optimizer.step()\n    if _ == 20: p.start()\n    if _ == 22: p.stop()\n"
+    )
+    got = capture("script.py", "40", cwd=here(script=text))
+    assert (got.status, got.out[:4]) == (0, b"loss")
+    assert (
+        got.count("Optimizer.step#Adam.step")
+        + got.ask("SELECT count(*) FROM ranges WHERE name LIKE 'Optimizer.step%'")[0][0]
+        == 2
+    )
+
+
+# Ends that come early ------------------------------------------------------------------------------------------------
+
+ENDLESS = TRAINING.replace("for _ in range(int(sys.argv[1])):", "print('on', flush=True)\nwhile True:")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("to", ["the parent", "the group"])
+def test_an_interrupted_script_keeps_what_was_recorded(number, to, here):
+    folder = here(script=ENDLESS)
+    process = start("script.py", cwd=folder)
+    assert process.stdout.readline() == b"on\n"
+    time.sleep(1.0)
+    (os.kill if to == "the parent" else os.killpg)(process.pid, number)
+    got = finish(process, folder)
+    assert got.status == 128 + number
+    assert got.count("aten::addmm") > 0
+    if number == signal.SIGINT:
+        assert got.err.rstrip().endswith(b"KeyboardInterrupt")
+        assert b"traceq" not in got.err
+
+
+def test_a_script_that_handles_sigterm_itself_goes_on(here):
+    text = ONE_OP + "import os, signal\nsignal.signal(signal.SIGTERM, lambda *_: print('asked'))\n"
+    text += "os.kill(os.getpid(), signal.SIGTERM)\nprint('end')\n"
+    got = capture("script.py", cwd=here(script=text))
+    assert (got.status, got.out) == (0, b"asked\nend\n")
+
+
+# Processes and threads -----------------------------------------------------------------------------------------------
+
+
+def test_loaders_and_forked_children_do_not_record(here):
+    text = """
+import os, subprocess, sys
+import torch
+class Data(torch.utils.data.Dataset):
+    def __len__(self):
+        return 6
+    def __getitem__(self, i):
+        return torch.mm(torch.ones(2, 2), torch.ones(2, 2)) * i
+for batch in torch.utils.data.DataLoader(Data(), batch_size=2, num_workers=2):
+    torch.mm(batch[0], batch[0])
+sys.stdout.flush()
+if os.fork() == 0:
+    print("child", flush=True)
+    raise SystemExit(0)
+os.wait()
+print(subprocess.run([sys.executable, "-c", "print(7)"], capture_output=True).stdout)
+"""
+    folder = here(script=text)
+    got = capture("script.py", cwd=folder)
+    assert got.what_the_script_did == plain("script.py", cwd=folder).what_the_script_did
+    assert got.count("aten::mm") == 3
+    assert len(got.traces) == 1
+
+
+def test_a_step_is_where_the_script_says_so(here):
+    text = INFERENCE.replace(
+        "        out = model(data)\n", "        out = model(data)\n        model(data)\n        step()\n"
+    )
+    got = capture("script.py", "60", cwd=here(script=f"from traceq.capture import step\n{text}"))
+    assert got.record()["step_source"] == "manual"
+    assert got.ask("SELECT count(*) FROM ops WHERE name = 'aten::linear'") == [(5 * 4,)]
+
+
+def test_an_endless_loop_without_steps_is_recorded_in_part_and_it_is_said(here):
+    text = "import time, torch\na = torch.ones(2, 2)\nuntil = time.process_time() + 5\n"
+    got = capture("script.py", cwd=here(script=text + "while time.process_time() < until:\n    torch.mm(a, a)\n"))
+    assert got.status == 0
+    assert any(n.startswith("traceq: recorded were the first 2 s of work") for n in got.notes)
+    assert got.count("aten::mm") > 1000
+
+
+def test_the_trace_goes_where_o_says_even_into_a_folder_to_come(here):
+    folder = here(script=ONE_OP)
+    got = capture("-o", "new/folder/t.json", "script.py", cwd=folder)
+    assert got.status == 0
+    assert json.loads((folder / "new/folder/t.json").read_text())["traceEvents"]
+    assert (folder / "new/folder/t.capture.json").exists()

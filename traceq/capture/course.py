@@ -22,38 +22,62 @@ STABLE_STEPS = 3
 STABLE_WITHIN = 1.1
 BLOCKS = 7
 BLOCK_NS = 100_000_000
-BLOCK_STEPS = 10
+SAFE_BLOCK_STEPS = 10  # of a script that may end any time
+MOST_BLOCK_STEPS = 100
 SYNCED_STEPS = 10
+LEAST_SYNCED = 3
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How many steps a block has, and how many are timed one by one."""
+    """How many steps a block has, and how many are timed one by one; 0 steps a block is no timing at all."""
 
     block_steps: int
     synced_steps: int
 
 
+def plan(step_ns: float, left: int | None) -> Plan:
+    """Blocks of a tenth of a second if the script gives so many steps; `left` before those that are profiled."""
+    wanted = max(1, math.ceil(BLOCK_NS / max(1.0, step_ns)))
+    if left is None:
+        return Plan(min(wanted, SAFE_BLOCK_STEPS), SYNCED_STEPS)
+    if left < BLOCKS + LEAST_SYNCED:
+        return Plan(0, 0)
+    synced = max(LEAST_SYNCED, min(SYNCED_STEPS, left // 4))
+    return Plan(max(1, min(wanted, MOST_BLOCK_STEPS, (left - synced) // BLOCKS)), synced)
+
+
 def run(recorder: Recorder) -> Iterator[int]:
     """The course of one script. Each value is the number of steps to let pass before it goes on."""
     spec = recorder.spec
+    expected = recorder.expected_steps()
+    recorded = spec.wait + 1 + spec.active
+
+    def left() -> int | None:
+        """Steps that need not be kept for the profiler."""
+        return None if expected is None else expected - recorder.count - recorded
+
+    if expected is not None and expected - recorder.count <= recorded + LEAST_WARMUP:
+        yield from _profile_few(recorder, expected - recorder.count)
+        return
     if spec.is_timed:
-        took = yield from _warm_up(recorder, spec.warmup)
+        took = yield from _warm_up(recorder, spec.warmup, left())
         recorder.drop_early()
-        yield from _time(recorder, _plan(took))
+        yield from _time(recorder, plan(sorted(took)[len(took) // 2] if took else BLOCK_NS, left()))
     elif spec.warmup:
         yield spec.warmup
     recorder.drop_early()
     yield from _profile(recorder)
 
 
-def _warm_up(recorder: Recorder, wanted: int | None) -> Generator[int, None, list[int]]:
+def _warm_up(recorder: Recorder, wanted: int | None, left: int | None) -> Generator[int, None, list[int]]:
     """Let steps pass until they take the same time and nothing compiles; returns what the last ones took."""
     wait = _synchroniser(recorder)
     took: list[int] = []
     compiled = _compilations()
+    most = MOST_WARMUP if left is None else max(LEAST_WARMUP, min(MOST_WARMUP, left - BLOCKS - LEAST_SYNCED))
     wait()
-    for _ in range(MOST_WARMUP if wanted is None else wanted):
+    for _ in range(most if wanted is None else wanted):
         started = time.perf_counter_ns()
         yield 1
         wait()
@@ -71,23 +95,21 @@ def _is_stable(took: list[int]) -> bool:
     return len(took) >= LEAST_WARMUP and max(last) < STABLE_WITHIN * min(last)
 
 
-def _plan(took: list[int]) -> Plan:
-    step_ns = sorted(took)[len(took) // 2] if took else BLOCK_NS
-    return Plan(max(1, min(BLOCK_STEPS, math.ceil(BLOCK_NS / max(1, step_ns)))), SYNCED_STEPS)
-
-
-def _time(recorder: Recorder, plan: Plan) -> Iterator[int]:
+def _time(recorder: Recorder, planned: Plan) -> Iterator[int]:
+    if not planned.block_steps:
+        recorder.record.note(f"too few steps to time them: less than {BLOCKS + LEAST_SYNCED} besides those profiled")
+        return
     wait = _synchroniser(recorder)
     timings = recorder.record.timings
     _forget_peak(recorder)
     wait()
     for block in range(BLOCKS):
         started = time.perf_counter_ns()
-        yield plan.block_steps
+        yield planned.block_steps
         wait()
         ns = time.perf_counter_ns() - started
-        timings.append({"kind": "pipelined", "block": block, "steps": plan.block_steps, "ns": ns})
-    for block in range(plan.synced_steps):
+        timings.append({"kind": "pipelined", "block": block, "steps": planned.block_steps, "ns": ns})
+    for block in range(planned.synced_steps):
         started = time.perf_counter_ns()
         yield 1
         wait()
@@ -97,8 +119,21 @@ def _time(recorder: Recorder, plan: Plan) -> Iterator[int]:
 
 def _profile(recorder: Recorder) -> Iterator[int]:
     spec = recorder.spec
-    profile = recorder.profile()
+    profile = recorder.profile(spec.wait, spec.active)
     for _ in range(spec.wait + 1 + spec.active):
+        yield 1
+        profile.step()
+    recorder.save_profile()
+
+
+def _profile_few(recorder: Recorder, left: int) -> Iterator[int]:
+    """A script of so few steps is only profiled; where nothing but the CPU is to be seen, from its start on."""
+    recorder.record.note("too few steps to time them: all that is left is profiled")
+    if not recorder.torch.cuda.is_initialized() or left < 2:
+        return
+    recorder.drop_early()
+    profile = recorder.profile(0, min(recorder.spec.active, left - 1))
+    for _ in range(1 + min(recorder.spec.active, left - 1)):
         yield 1
         profile.step()
     recorder.save_profile()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import re
 import signal
 import threading
 import time
@@ -13,15 +14,30 @@ from typing import Any
 from traceq.capture.profiling import Whole
 from traceq.capture.record import Spec
 
-MOST_STEPS = 6
+MOST_STEPS = 16
 MOST_WORK_S = 2.0
 LOOK_EVERY_S = 0.2
+STEPS_TO_COME = re.compile(
+    r"\bnn\b|\boptim\b|\bModule\b|from_pretrained|\btimm\b|torchvision|capture\.step|import_module"
+)
+
+
+def _text(spec: Spec) -> str:
+    """The text of the script; of a module none is known, and steps may come."""
+    if spec.kind == "code":
+        return spec.target
+    try:
+        with open(spec.target, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return "nn"
 
 
 class Early:
     """A recording from the import of torch, ended by the first steps or by two seconds of work.
 
-    It looks at the CPU only where a GPU is near: the device tracer, once used, slows all that follows.
+    It looks at the CPU only, since the device tracer, once used, slows all that follows. But a script that uses the GPU
+    and has no steps that could be seen is recorded with the GPU's side from the moment it turns to it.
     """
 
     def __init__(self, torch: Any, spec: Spec, note: Callable[[str], None]) -> None:
@@ -30,6 +46,7 @@ class Early:
         self._profile = Whole(torch, spec, note)
         self._over = threading.Event()
         self._is_cut = False
+        self._spec = spec
 
     def begin(self) -> None:
         """Begin, if the script imports torch on its main thread: elsewhere there would be nothing to see."""
@@ -42,7 +59,20 @@ class Early:
             return
         signal.signal(signal.SIGRTMAX, self._reach_limit)
         clock = time.pthread_getcpuclockid(threading.get_ident())
+        if hasattr(self._torch.cuda, "_lazy_call"):
+            self._torch.cuda._lazy_call(self.begin_gpu)
         threading.Thread(target=self._watch, args=(clock,), daemon=True).start()
+
+    def begin_gpu(self) -> None:
+        """The script is about to use the GPU: begin anew with it, unless steps are to be expected."""
+        if self._over.is_set() or not self._profile.is_running or STEPS_TO_COME.search(_text(self._spec)):
+            return
+        try:
+            self._profile.stop()
+            self._profile = Whole(self._torch, self._spec, self._note, has_gpu=True)
+            self._profile.start()
+        except Exception as error:
+            self._note(f"recording the GPU from the start failed: {error}")
 
     def step(self, count: int) -> None:
         """A step has ended."""

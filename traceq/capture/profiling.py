@@ -39,15 +39,16 @@ def quiet(note: Callable[[str], None]) -> Iterator[None]:
 
 
 class Whole:
-    """A recording of the CPU side of all there is until it is told to stop.
+    """A recording of all there is until it is told to stop; of the CPU's side, or of both.
 
     It uses the inner profiler: the outer one imports the compiler, which takes a second and changes the environment.
     """
 
-    def __init__(self, torch: Any, spec: Spec, note: Callable[[str], None]) -> None:
+    def __init__(self, torch: Any, spec: Spec, note: Callable[[str], None], has_gpu: bool = False) -> None:
         self._torch = torch
         self._note = note
-        self._profiler = torch.autograd.profiler.profile(use_kineto=True, **_options(spec))
+        device = "cuda" if has_gpu else None
+        self._profiler = torch.autograd.profiler.profile(use_kineto=True, use_device=device, **_options(spec))
         self._mark: Any = None
         self._steps = 0
         self.is_running = False
@@ -86,14 +87,14 @@ class Whole:
 class Profile:
     """A recording of a few steps, with the GPU's side where there is one."""
 
-    def __init__(self, torch: Any, spec: Spec, note: Callable[[str], None]) -> None:
+    def __init__(self, torch: Any, spec: Spec, note: Callable[[str], None], wait: int, active: int) -> None:
         self._note = note
         self._environment = set(os.environ)
         activity = torch.profiler.ProfilerActivity
         with quiet(note):
             self._profiler = torch.profiler.profile(
                 activities=[activity.CPU, *([activity.CUDA] if torch.cuda.is_initialized() else [])],
-                schedule=torch.profiler.schedule(wait=spec.wait, warmup=1, active=spec.active, repeat=1),
+                schedule=torch.profiler.schedule(wait=wait, warmup=1, active=active, repeat=1),
                 acc_events=True,  # else it warns that a cycle replaces the one before, which never happens here
                 **_options(spec),
             )

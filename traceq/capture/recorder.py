@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Iterator
 from typing import Any
 
-from traceq.capture import compiler, compiling, course, record
+from traceq.capture import compiler, compiling, course, expect, record
 from traceq.capture.early import Early
 from traceq.capture.outputs import Outputs
 from traceq.capture.profiling import Profile, ScriptsOwn
@@ -30,6 +31,7 @@ class Recorder:
         self._course: Iterator[int] | None = None
         self._steps = Steps(spec.step, self._act, self._found, self._restart)
         self._is_finished = False
+        self.was_recording = False
 
     def begin(self) -> None:
         """The script has imported torch. Never raises: the script comes first."""
@@ -57,6 +59,7 @@ class Recorder:
 
     def forget(self) -> None:
         """In a forked child: record nothing."""
+        self.was_recording = self._early is not None or self._profile is not None
         self._is_finished = True
         self._steps.due = 1 << 62
         if self._early:
@@ -162,9 +165,15 @@ class Recorder:
         if self._early:
             self._early.stop()
 
-    def profile(self) -> Profile:
+    def expected_steps(self) -> int | None:
+        """Steps in all that the loops around this one promise; None if they do not."""
+        with contextlib.suppress(Exception):  # an estimate is not worth a script
+            return expect.steps(self.spec.target if self.spec.kind == "code" else None)
+        return None
+
+    def profile(self, wait: int, active: int) -> Profile:
         """Begin the recording of the steps to come."""
-        self._profile = Profile(self._torch, self.spec, self.record.note)
+        self._profile = Profile(self._torch, self.spec, self.record.note, wait, active)
         return self._profile
 
     def save_profile(self) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from types import FrameType
 
@@ -31,15 +34,16 @@ def run(spec_path: str, at_start: frozenset[str]) -> None:
         start()
     except BaseException as error:
         running.without_our_frames(error)
-        if os.getpid() == pid:
-            running.show(error)
-            recorder.record.status = _status(error)
+        running.show(error)
+        recorder.record.status = _status(error)
         raise
     else:
         recorder.record.status = 0
     finally:
         if os.getpid() == pid:
             _uninterrupted(recorder.finish)
+        elif recorder.was_recording:
+            _leave(recorder.record.status)
 
 
 def _uninterrupted(save: Callable[[], None]) -> None:
@@ -49,6 +53,16 @@ def _uninterrupted(save: Callable[[], None]) -> None:
         save()
     finally:
         signal.signal(signal.SIGINT, handler or signal.SIG_DFL)
+
+
+def _leave(status: int | None) -> None:
+    """End a forked child as Python does, but for the destructors of the profiler: those wait for threads it has not."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    os._exit(status or 0)
 
 
 def _status(error: BaseException) -> int:
