@@ -103,6 +103,21 @@ def test_what_has_no_column_is_kept(store, tmp_path):
     }
 
 
+@pytest.mark.parametrize("facts", [None, {}])
+def test_facts_that_were_not_recorded_are_not_zero(store, tmp_path, facts):
+    read(store, write(tmp_path / "a", beside=None, facts=facts))
+    done = traceq("query", "captures", "--store", store, "--json")
+    (row,) = json.loads(done.out)["rows"]
+    assert (row["graph_breaks"], row["recompiles"], row["compile_ns"]) == (None, None, None)
+
+
+def test_facts_without_rows_are_zero(store, tmp_path):
+    read(store, write(tmp_path / "a", beside=None, facts=NO_FACTS))
+    done = traceq("query", "captures", "--store", store, "--json")
+    (row,) = json.loads(done.out)["rows"]
+    assert (row["graph_breaks"], row["recompiles"], row["compile_ns"]) == (0, 0, 0)
+
+
 def test_a_folder_and_the_record_itself_bring_the_same(store, tmp_path):
     record = write(tmp_path / "a")
     assert read(store, record) == [("x.json.gz", "ingested", "train/default")]

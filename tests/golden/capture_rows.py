@@ -15,6 +15,17 @@ from definitions import Row, Trace, in_order, keyed, median, percent, ratio
 
 ENDING = ".capture.json"
 
+# What the makers' data sheets say: GB/s, and dense TFLOP/s.
+SHEETS = {
+    "NVIDIA H200": {
+        "memory": 4800, "bfloat16": 989.4, "float16": 989.4, "float32": 67, "float64": 67, "float8": 1978.9,
+        "int8": 1978.9, "tf32": 494.7,
+    },
+    "NVIDIA A100-SXM4-80GB": {
+        "memory": 2039, "bfloat16": 312, "float16": 312, "float32": 19.5, "float64": 19.5, "int8": 624, "tf32": 156,
+    },
+}  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Captured:
@@ -206,6 +217,37 @@ def kernel_source(things: list[Trace | Captured], kernel: str | None = None) -> 
     return in_order(found, "run", "kernel", "hash", "line")
 
 
+def device_peaks(things: list[Trace | Captured]) -> list[Row]:
+    measured = {t: c.record["peaks"] for c in only(things) if c.record["peaks"] for t in map(id, c.traces)}
+    found = []
+    for t in things:
+        if isinstance(t, Trace):
+            for device in t.devices or [d["id"] for d in t.metadata.get("deviceProperties", [])]:
+                found += peaks_of(t, device, measured.get(id(t)))
+    return in_order(found, "run", "rank", "device")
+
+
+def peaks_of(t: Trace, device: int, measured: Row | None) -> Iterator[Row]:
+    """Memory first, then the formats by name."""
+    gpu = t.device_name(device)
+    if measured and gpu == measured["gpu"]:
+        peaks = {"memory": Fraction(measured["bytes_per_s"], 10**9)}
+        peaks |= {name: Fraction(flops, 10**12) for name, flops in sorted(measured["flops"].items())}
+    else:
+        peaks, measured = SHEETS.get(gpu, {}), None
+    for peak, rate in peaks.items():
+        yield {
+            "run": t.run,
+            "rank": t.rank,
+            "device": device,
+            "gpu": gpu,
+            "peak": peak,
+            "gb_per_s": Fraction(rate) if peak == "memory" else None,
+            "tflop_per_s": None if peak == "memory" else Fraction(rate),
+            "source": "measured" if measured else "data sheet",
+        }
+
+
 CALLS: dict[Callable[..., list[Row]], list[Row]] = {
     runs: [{}],
     captures: [{}, {"label": "train"}],
@@ -214,5 +256,6 @@ CALLS: dict[Callable[..., list[Row]], list[Row]] = {
     recompiles: [{}, {"run": "train/default"}],
     compile_time: [{}, {"run": "train/default"}],
     kernel_sources: [{}, {"run": "uneven"}],
+    device_peaks: [{}, {"run": "uneven"}],
     kernel_source: [{}, {"run": "train/default", "kernel": "cdef"}, {"kernel": "uneven_most"}],
 }

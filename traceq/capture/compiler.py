@@ -166,8 +166,16 @@ def _watch_phases() -> None:
     if hasattr(utils, "set_compilation_metrics_limit"):
         utils.set_compilation_metrics_limit(METRICS_KEPT)
     if events := getattr(utils, "ChromiumEventLogger", None):
-        _before(events, "log_event_start", lambda _, name, ns, *args, **kwargs: _seen.clock.start(name, ns))
-        _before(events, "log_event_end", lambda _, name, ns, *args, **kwargs: _seen.clock.end(name, ns))
+        _before(events, "log_event_start", _began)
+        _before(events, "log_event_end", _ended)
+
+
+def _began(_: Any, event_name: str, time_ns: int, *args: Any, **kwargs: Any) -> None:
+    _seen.clock.start(event_name, time_ns)
+
+
+def _ended(_: Any, event_name: str, time_ns: int, *args: Any, **kwargs: Any) -> None:
+    _seen.clock.end(event_name, time_ns)
 
 
 def _watch_breaks() -> None:

@@ -36,11 +36,12 @@ def watch() -> None:
 def sources() -> list[Kernel]:
     """Each kernel once: name, hash, language, source, the configuration it runs with, the operators it computes."""
     found: dict[tuple[str, str | None, str], Kernel] = {}
-    of_graphs = [kernel for text, module in _graphs.items() for kernel in _of_graph(module, text)]
-    for kernel in (*of_graphs, *_by_hand()):
-        key = kernel["kernel"], kernel["hash"], kernel["source"]
-        if key not in found or found[key]["num_warps"] is None:
-            found[key] = kernel
+    for some in (*(_of_graph(module, text) for text, module in _graphs.items()), _by_hand()):
+        with contextlib.suppress(Exception):  # a version of torch or Triton that keeps them elsewhere
+            for kernel in some:
+                key = kernel["kernel"], kernel["hash"], kernel["source"]
+                if key not in found or found[key]["num_warps"] is None:
+                    found[key] = kernel
     return list(found.values())
 
 
@@ -128,9 +129,10 @@ def _launched(autotuner: Any) -> Kernel:
     if len(launchers) != 1:
         return NOT_KNOWN
     (launcher,) = launchers
+    config = getattr(launcher, "config", None)
     return {
-        "num_warps": _count(getattr(launcher.config, "num_warps", None)),
-        "num_stages": _count(getattr(launcher.config, "num_stages", None)),
+        "num_warps": _count(getattr(config, "num_warps", None)),
+        "num_stages": _count(getattr(config, "num_stages", None)),
         "registers": _count(getattr(launcher, "n_regs", None)),
         "spills": _count(getattr(launcher, "n_spills", None)),
         "shared_bytes": _count(getattr(launcher, "shared", None)),
