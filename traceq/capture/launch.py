@@ -108,6 +108,8 @@ def run(spec: Spec, files: Files, wants_peaks: bool = False) -> Ended:
         record.write(path, spec)
         status = _wait(subprocess.Popen([sys.executable, str(CHILD), path]))
     found = record.read_record(spec.record)
+    if found is None and spec.world_size:  # rank 0 waits for it
+        found = Record(spec.command, spec.mode, spec.label, spec.rank, spec.world_size)
     if found is not None:
         _keep_trace(found, files, raw)
         _complete(found, status, wants_peaks)

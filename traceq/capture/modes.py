@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from traceq.capture import compiling, launch
+from traceq.capture.distributed import World
 from traceq.capture.launch import Ended
 from traceq.capture.record import Spec
 from traceq.errors import Status, TraceqError
@@ -27,10 +28,14 @@ class Campaign:
     has_blocks: bool = False
     output: Path | None = None
     wants_peaks: bool = True
+    world: World | None = None
 
     def wanted(self, part: str | None) -> Path:
         """The trace's name that one run asks for; `part` is its mode or block."""
-        name = self.output or FOLDER / f"{self.spec.label.replace('/', '-')}.json.gz"
+        label = self.spec.label.replace("/", "-")
+        if self.world:
+            return (self.output or FOLDER) / f"{label}-{self.world.job}" / f"rank{self.world.rank}.json.gz"
+        name = self.output or FOLDER / f"{label}.json.gz"
         if part is None:
             return name
         ending = "".join(name.suffixes[-2:]) if name.suffix == ".gz" else name.suffix

@@ -13,7 +13,8 @@ import click
 
 from traceq import query
 from traceq.analysis import blocks, outputs
-from traceq.capture import launch, modes
+from traceq.capture import distributed, launch, modes
+from traceq.capture.distributed import World
 from traceq.capture.launch import Ended, Target
 from traceq.capture.modes import Campaign
 from traceq.capture.record import Spec
@@ -112,10 +113,15 @@ def command(
     except (SyntaxError, ValueError) as error:
         traceback.print_exception(error.with_traceback(None))
         return Status.FAILED
+    world = distributed.world()
+    if world and chosen:
+        raise TraceqError("--compare runs one process", "start torchrun once a mode, or without it", Status.USAGE)
     label = _fresh(label or target.label, path, is_compared=bool(chosen))
     spec = Spec(target.kind, target.name, list(target.argv), "", "", label, target.command, **how)
-    campaign = Campaign(spec, chosen, submodules, output, measure_peaks)
-    return Session(path, store, is_quiet).run(campaign)
+    if world:
+        spec.rank, spec.world_size = world.rank, world.size
+    campaign = Campaign(spec, chosen, submodules, output, measure_peaks and not world, world)
+    return Session(path, store, is_quiet or bool(world and world.rank)).run(campaign)
 
 
 class Session:
@@ -132,7 +138,9 @@ class Session:
         ended: dict[str, Ended] = {}
         failed: dict[str, int] = {}
         for label, child in modes.run(campaign, lambda _, trace: self._note(f"writing {trace}")):
-            run, fault = _ingest(child, label, self._store)
+            if campaign.world and campaign.world.rank:
+                return child.status
+            run, fault = self._ingest(child, label, campaign.world)
             for note in [n for n in _notes(child) if n not in said]:
                 said.add(note)
                 self._note(note)
@@ -155,6 +163,23 @@ class Session:
             if ended and campaign.modes and len(failed) < len(ended) + len(failed)
             else next(iter(failed.values()))
         )
+
+    def _ingest(self, ended: Ended, label: str, world: World | None) -> tuple[str | None, TraceqError | None]:
+        """The run that the trace became, of several ranks all; what went wrong, if the script itself did not."""
+        traces = [ended.trace] if ended.trace else []
+        if world:
+            traces, late = distributed.gather(world, ended.files.trace)
+            if late:
+                self._note(f"no file came of the ranks {', '.join(map(str, late))}")
+            if elsewhere := world.size - world.local_size:
+                folder = ended.files.trace.parent
+                self._note(f"{elsewhere} ranks are on other machines: traceq ingest --label {label} takes in {folder}")
+        if not traces:
+            return None, TraceqError("no trace was written", _why_not(ended), Status.FAILED)
+        from traceq.ingest.pipeline import Options, ingest
+
+        outcomes, _ = ingest(traces, self._store, Options(label=label))
+        return outcomes[0].run, next((o.error for o in outcomes if o.error), None)
 
     def _note(self, text: str) -> None:
         if not self._is_quiet:
@@ -211,16 +236,6 @@ def _fresh(label: str, store: Path, is_compared: bool) -> str:
         number += 1
         label = f"{wanted}-{number}"
     return label
-
-
-def _ingest(ended: Ended, label: str, store: Path) -> tuple[str | None, TraceqError | None]:
-    """The run that the trace became; what went wrong, if the script itself did not."""
-    if ended.trace is None:
-        return None, TraceqError("no trace was written", _why_not(ended), Status.FAILED)
-    from traceq.ingest.pipeline import Options, ingest
-
-    outcomes, _ = ingest([ended.trace], store, Options(label=label))
-    return outcomes[0].run, outcomes[0].error
 
 
 def _why_not(ended: Ended) -> str:
