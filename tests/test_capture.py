@@ -7,6 +7,7 @@ import signal
 import time
 from pathlib import Path
 
+import duckdb
 import pytest
 from capturing import capture, finish, plain, start
 from clirun import ROOT
@@ -329,3 +330,107 @@ def test_the_trace_goes_where_o_says_even_into_a_folder_to_come(here):
     assert got.status == 0
     assert json.loads((folder / "new/folder/t.json").read_text())["traceEvents"]
     assert (folder / "new/folder/t.capture.json").exists()
+
+
+def test_without_nsys_it_is_said_before_the_script_runs(here):
+    got = capture("--profiler", "nsys", "script.py", cwd=here(script="print('ran')\n"), env={"PATH": "/usr/bin:/bin"})
+    assert (got.status, got.out) == (2, b"")
+    assert got.notes[0] == "traceq: error: --profiler nsys: there is no nsys on the path"
+
+
+# Modes side by side --------------------------------------------------------------------------------------------------
+
+
+def test_modes_are_compared_and_one_that_fails_does_not_stop_the_others(here):
+    text = (
+        INFERENCE
+        + "import torch._dynamo.utils as u\nif u.counters['stats']['unique_graphs']:\n    raise SystemExit(9)\n"
+    )
+    got = capture("--compare", "eager,default", "script.py", "120", cwd=here(script=text))
+    assert got.status == 6
+    assert got.ask("SELECT label, mode FROM runs ORDER BY label") == [
+        ("script/default", "default"),
+        ("script/eager", "eager"),
+    ]
+    assert "traceq: script/default failed with status 9; the others go on" in got.notes
+
+
+BROKEN = """
+import torch
+from torch import nn
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(8, 8), nn.Sequential(nn.Linear(8, 8), nn.ReLU())
+    def forward(self, x):
+        x = self.first(x)
+        if x.sum().item() > 0:
+            x = x + 1
+        return self.second(x)
+model = Model()
+x = torch.randn(4, 8)
+with torch.no_grad():
+    for _ in range(60):
+        out = model(x)
+print(round(out.sum().item(), 3))
+"""
+
+
+def test_compiled_modes_say_what_the_compiler_did_and_give_the_same_outputs(here):
+    folder = here(script=BROKEN)
+    got = capture("--compare", "eager,default", "--check-outputs", "--submodules", "script.py", cwd=folder)
+    assert got.status == 0
+    assert len(set(got.out.split())) == 1  # the same seed, the same result, four times
+    broken = got.ask("SELECT label, line FROM graph_breaks JOIN runs USING (run_id)")
+    assert broken == [("script/default", 10)]
+    compiled = dict(
+        got.ask("SELECT label, count(*) FROM compile_phases JOIN runs USING (run_id) GROUP BY 1")  # none when eager
+    )
+    assert set(compiled) == {"script/default", "script/only-first", "script/only-second"}
+    assert b"gain per compile" in got.err
+    assert b"outputs" in got.err
+
+
+def test_what_is_compared_must_be_a_mode(here):
+    got = capture("--compare", "eager,fast", "script.py", cwd=here(script=ONE_OP))
+    assert got.status == 2
+    assert got.notes[0] == "traceq: error: --compare: no mode 'fast'"
+    assert got.notes[1].startswith("hint: modes: eager, default, reduce-overhead, max-autotune")
+
+
+def test_a_compiled_optimizer_keeps_its_mark_and_its_steps(here):
+    text = TRAINING.replace("for _ in", "step = optimizer.step\nfor _ in").replace(
+        "optimizer.step()\nprint", "step()\nprint"
+    )
+    got = capture("--compare", "default", "--compile-optimizer", "script.py", "60", cwd=here(script=text))
+    assert got.status == 0
+    assert got.record("script-default")["step_source"] == "optimizer"
+    assert got.ask("SELECT count(*) FROM ranges WHERE name = 'Optimizer.step#Adam.step'") == [(5,)]
+    assert got.ask("SELECT count(*) FROM kernel_sources")[0][0] > 0
+
+
+def test_ranks_of_torchrun_become_one_run(here):
+    text = """
+import torch
+from torch import nn
+torch.distributed.init_process_group("gloo")
+model = nn.parallel.DistributedDataParallel(nn.Linear(4, 4))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(40):
+    optimizer.zero_grad()
+    model(torch.ones(2, 4)).sum().backward()
+    optimizer.step()
+print("rank", torch.distributed.get_rank(), flush=True)
+torch.distributed.destroy_process_group()
+"""
+    folder = here(script=text)
+    words = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "traceq", "capture"]
+    got = plain(*words, "script.py", cwd=folder)
+    assert got.status == 0, got.err
+    assert sorted(got.out.splitlines()) == [b"rank 0", b"rank 1"]
+    ranks = (
+        "SELECT label, rank, count(*) FROM traces JOIN runs USING (run_id) JOIN steps USING (trace_id) "
+        "GROUP BY ALL ORDER BY 2"
+    )
+    with duckdb.connect(folder / "traceq.duckdb", read_only=True) as con:
+        assert con.execute(ranks).fetchall() == [("script", 0, 5), ("script", 1, 5)]

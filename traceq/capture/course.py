@@ -13,6 +13,8 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from traceq.capture import nsys
+
 if TYPE_CHECKING:
     from traceq.capture.recorder import Recorder
 
@@ -119,6 +121,12 @@ def _time(recorder: Recorder, planned: Plan) -> Iterator[int]:
 
 def _profile(recorder: Recorder) -> Iterator[int]:
     spec = recorder.spec
+    if spec.profiler == "nsys":
+        marks = nsys.Range(recorder.torch, spec.wait, spec.active)
+        for _ in range(spec.wait + 1 + spec.active):
+            yield 1
+            marks.step()
+        return
     profile = recorder.profile(spec.wait, spec.active)
     for _ in range(spec.wait + 1 + spec.active):
         yield 1

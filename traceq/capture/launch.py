@@ -17,13 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from traceq.analysis import stats
-from traceq.capture import record, running
+from traceq.capture import nsys, record, running
 from traceq.capture.record import Record, Spec
 from traceq.errors import Status, TraceqError
 
 CHILD = Path(__file__).with_name("child.py")
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 FROM_KERNEL = 128
+RAW = {"torch": ".raw.json", "nsys": ".nsys-rep"}  # what the profiler itself writes
 PACKAGE = str(Path(__file__).parents[2])
 
 
@@ -80,7 +81,7 @@ def check(target: Target) -> None:
 
 def reserve(wanted: Path) -> Files:
     """Names that no file has, taken at once; with a number where `wanted` is taken."""
-    ending = "".join(s for s in wanted.suffixes[-2:] if s in (".json", ".gz"))
+    ending = "".join(s for s in wanted.suffixes[-2:] if s in (".json", ".gz", ".sqlite"))
     stem = wanted.name[: len(wanted.name) - len(ending)]
     number = 1
     try:
@@ -101,12 +102,15 @@ def reserve(wanted: Path) -> Files:
 
 def run(spec: Spec, files: Files, wants_peaks: bool = False) -> Ended:
     """Run the child of `spec` to its end; its trace is where `files` says, or nothing is there."""
-    raw = files.trace if files.trace.suffix == ".json" else files.trace.with_name(f"{files.trace.name[:-8]}.raw.json")
+    raw = files.trace
+    if raw.suffix != ".json":
+        raw = raw.with_name(files.record.name.replace(".capture.json", RAW[spec.profiler]))
     spec.trace, spec.record = str(raw.absolute()), str(files.record.absolute())
     with tempfile.TemporaryDirectory(prefix="traceq-capture-") as folder:
         path = os.path.join(folder, "spec.json")
         record.write(path, spec)
-        status = _wait(subprocess.Popen([sys.executable, str(CHILD), path]))
+        command = [sys.executable, str(CHILD), path]
+        status = _wait(subprocess.Popen(nsys.around(command, raw) if spec.profiler == "nsys" else command))
     found = record.read_record(spec.record)
     if found is None and spec.world_size:  # rank 0 waits for it
         found = Record(spec.command, spec.mode, spec.label, spec.rank, spec.world_size)
@@ -122,6 +126,9 @@ def run(spec: Spec, files: Files, wants_peaks: bool = False) -> Ended:
 def _keep_trace(found: Record, files: Files, raw: Path) -> None:
     """Bring the trace to its name: the child's own, or the last one that the script wrote itself."""
     own = [path for path in found.own_traces if os.path.exists(path)]
+    if raw.suffix == ".nsys-rep":
+        _export(found, files, raw)
+        return
     if found.trace is not None:
         source = raw
     elif own:
@@ -134,6 +141,14 @@ def _keep_trace(found: Record, files: Files, raw: Path) -> None:
     found.trace = files.trace.name
     if source == raw and raw != files.trace:
         raw.unlink()
+
+
+def _export(found: Record, files: Files, report: Path) -> None:
+    """The export of an nsys report, which stays beside it."""
+    fault = nsys.export(report, files.trace)
+    found.trace = None if fault else files.trace.name
+    if fault:
+        found.note(fault)
 
 
 def _complete(found: Record, status: int, wants_peaks: bool) -> None:

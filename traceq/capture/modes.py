@@ -35,7 +35,7 @@ class Campaign:
         label = self.spec.label.replace("/", "-")
         if self.world:
             return (self.output or FOLDER) / f"{label}-{self.world.job}" / f"rank{self.world.rank}.json.gz"
-        name = self.output or FOLDER / f"{label}.json.gz"
+        name = self.output or FOLDER / f"{label}{'.sqlite' if self.spec.profiler == 'nsys' else '.json.gz'}"
         if part is None:
             return name
         ending = "".join(name.suffixes[-2:]) if name.suffix == ".gz" else name.suffix

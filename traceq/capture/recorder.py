@@ -54,8 +54,9 @@ class Recorder:
         self._own.watch(torch)
         self._steps.begin(torch)
         self._restart()
-        self._early = Early(torch, self.spec, self.record.note)
-        self._early.begin()
+        if self.spec.profiler == "torch":
+            self._early = Early(torch, self.spec, self.record.note)
+            self._early.begin()
 
     def forget(self) -> None:
         """In a forked child: record nothing."""

@@ -13,7 +13,7 @@ import click
 
 from traceq import query
 from traceq.analysis import blocks, outputs
-from traceq.capture import distributed, launch, modes
+from traceq.capture import distributed, launch, modes, nsys
 from traceq.capture.distributed import World
 from traceq.capture.launch import Ended, Target
 from traceq.capture.modes import Campaign
@@ -44,6 +44,11 @@ DISTANCES = (
     Column("largest_difference", "DOUBLE"),
     Column("of_largest_value", "DOUBLE"),
     Column("remark", "VARCHAR"),
+)
+NO_GPU_ROWS = (
+    "a GPU was used, but none of its activity was recorded: another tool holds the device tracer (nsys around traceq, "
+    "CUDA_INJECTION64_PATH), the driver keeps it from ordinary users (NVreg_RestrictProfilingToAdminUsers), or nothing "
+    "ran in the steps that were profiled"
 )
 BLOCKS = (
     Column("block", "VARCHAR"),
@@ -86,6 +91,7 @@ class ScriptCommand(click.Command):
     default="auto",
     help="What ends a step: the optimizer's step, a call of the outermost module, or traceq.capture.step().",
 )
+@click.option("--profiler", type=click.Choice(["torch", "nsys"]), default="torch", help="Whose recording of the steps.")
 @click.option("--wait", type=click.IntRange(min=0), default=1, help="Steps to let pass before the profiler warms up.")
 @click.option("--warmup", type=click.IntRange(min=0), help="Steps before timing; else until alike, at most 20.")
 @click.option("--active", type=click.IntRange(min=1), default=5, help="Steps to record.")
@@ -113,7 +119,11 @@ def command(
     except (SyntaxError, ValueError) as error:
         traceback.print_exception(error.with_traceback(None))
         return Status.FAILED
+    if how["profiler"] == "nsys":
+        nsys.find()
     world = distributed.world()
+    if world and how["profiler"] == "nsys":
+        raise TraceqError("--profiler nsys runs one process", "leave it out under torchrun", Status.USAGE)
     if world and chosen:
         raise TraceqError("--compare runs one process", "start torchrun once a mode, or without it", Status.USAGE)
     label = _fresh(label or target.label, path, is_compared=bool(chosen))
@@ -141,7 +151,7 @@ class Session:
             if campaign.world and campaign.world.rank:
                 return child.status
             run, fault = self._ingest(child, label, campaign.world)
-            for note in [n for n in _notes(child) if n not in said]:
+            for note in [n for n in [*_notes(child), *self._blind(run, child)] if n not in said]:
                 said.add(note)
                 self._note(note)
             if fault:
@@ -178,8 +188,19 @@ class Session:
             return None, TraceqError("no trace was written", _why_not(ended), Status.FAILED)
         from traceq.ingest.pipeline import Options, ingest
 
-        outcomes, _ = ingest(traces, self._store, Options(label=label))
+        step_range = nsys.STEP_RANGE if traces[0].endswith(".sqlite") else None
+        outcomes, _ = ingest(traces, self._store, Options(label=label, step_range=step_range))
         return outcomes[0].run, next((o.error for o in outcomes if o.error), None)
+
+    def _blind(self, run: str | None, ended: Ended) -> list[str]:
+        """Why there may be no GPU rows although the script used a GPU."""
+        if not run or not ended.record or not ended.record.gpu:
+            return []
+        with stores.open_store(self._store) as con:
+            asked = query.load("runs")
+            rows = query.run(con, asked, {}).rows
+        at = [c.name for c in asked.columns].index("kernels")
+        return [NO_GPU_ROWS] if any(row[0] == run and not row[at] for row in rows) else []
 
     def _note(self, text: str) -> None:
         if not self._is_quiet:
