@@ -121,6 +121,7 @@ def full(tmp_path_factory):
         (folder / "odd.json").write_text(trace(NAMES))
         runs = [(DEMO / "eager.json.gz", "eager"), (DEMO / "default.json.gz", "default"), (LONG, "long")]
         runs += [(MADE / f"{name}.json", name) for name in ("memory", "copies", "causes", "uneven", "compiled")]
+        runs += [(MADE / "train-default.capture.json", "train/default")]
         fill(folder / "store.duckdb", *runs, (MARKUP, "markup"), (folder / "odd.json", "odd\x1b[7m\nrun"))
 
     return shared(tmp_path_factory, "full", make) / "store.duckdb"

@@ -359,17 +359,18 @@ def _scratch(path: Path, store: Path, memory: str, users: list[Rule] | None) -> 
 
 
 def _publish(store: Path, folder: Path, outcomes: list[Outcome], options: Options) -> list[Outcome]:
-    has_new = any((folder / f"{n}.duckdb").exists() for n, _ in enumerate(outcomes))
+    scratches = [folder / f"{number}.duckdb" for number, _ in enumerate(outcomes)]
+    has_new = any(_brings(scratch, o) for scratch, o in zip(scratches, outcomes, strict=True))
     is_told_more = options.step_ns or options.rules is not None
     if not has_new and not (is_told_more and any(o.result == "known" for o in outcomes)):
         return outcomes
     published = []
-    seed = next((folder / f"{n}.duckdb" for n, o in enumerate(outcomes) if o.result == "ingested"), None)
+    seed = next((scratch for scratch, o in zip(scratches, outcomes, strict=True) if o.result == "ingested"), None)
     with files.publishing(store, seed) as con:
-        for number, outcome in enumerate(outcomes):
+        for scratch, outcome in zip(scratches, outcomes, strict=True):
             if outcome.result == "ingested":
-                outcome = _add(con, folder / f"{number}.duckdb", outcome)
-            elif (scratch := folder / f"{number}.duckdb").exists():
+                outcome = _add(con, scratch, outcome)
+            elif _brings(scratch, outcome):
                 outcome = _add_record(con, scratch, outcome)
             if outcome.run and options.step_ns:
                 publish.set_step(con, outcome.run, options.step_ns)
@@ -378,6 +379,11 @@ def _publish(store: Path, folder: Path, outcomes: list[Outcome], options: Option
             rules.replace_users(con, options.rules)
             rules.reclassify(con)
     return published
+
+
+def _brings(scratch: Path, outcome: Outcome) -> bool:
+    """Whether a scratch store has something for the store: a trace or a record, also of a trace that is known."""
+    return outcome.result == "ingested" or (outcome.result == "known" and scratch.exists())
 
 
 def _add(con: duckdb.DuckDBPyConnection, scratch: Path, outcome: Outcome) -> Outcome:
