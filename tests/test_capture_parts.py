@@ -1,11 +1,13 @@
 """Parts of `traceq capture` that need no torch: plans, loops, names of files, records, distances, blocks."""
 
+import subprocess
 import sys
 
 import pytest
+from clirun import environment
 
 from traceq.analysis import blocks, outputs
-from traceq.capture import course, expect, launch, modes, record
+from traceq.capture import course, launch, modes, record
 from traceq.capture.record import Record, Spec
 from traceq.errors import TraceqError
 
@@ -30,16 +32,6 @@ def test_blocks_are_as_long_as_the_script_allows(step_ns, left, expected):
     assert left is None or course.BLOCKS * planned.block_steps + planned.synced_steps <= left
 
 
-def run_loops(tmp_path, text, **names):
-    """What `expect` reads off where `here()` is called."""
-    path = tmp_path / "loops.py"
-    path.write_text(text)
-    found = []
-    names = {"__name__": "__main__", "here": lambda: found.append(expect.steps()) if not found else None, **names}
-    exec(compile(text, str(path), "exec"), names)
-    return found[0]
-
-
 LOOPS = {
     "for i in range(7):\n    here()\n": 7,
     "n = 3\nfor e in range(n):\n    for b in [1, 2]:\n        here()\n": 6,
@@ -54,9 +46,13 @@ LOOPS = {
 
 
 @pytest.mark.parametrize(("text", "steps"), LOOPS.items())
-def test_steps_are_read_off_the_loops_of_a_script(text, steps, tmp_path, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["script.py", "11"])
-    assert run_loops(tmp_path, text) == steps
+def test_steps_are_read_off_the_loops_of_a_script(text, steps, tmp_path):
+    begin = "from traceq.capture.expect import steps\ndef here():\n    print(steps())\n    raise SystemExit\n"
+    (tmp_path / "script.py").write_text(begin + text)
+    done = subprocess.run(
+        [sys.executable, "script.py", "11"], cwd=tmp_path, env=environment(), capture_output=True, text=True
+    )
+    assert done.stdout == f"{steps}\n", done.stderr
 
 
 def test_a_name_is_never_given_twice(tmp_path):

@@ -77,6 +77,8 @@ def _length(over: ast.expr | None, frame: FrameType) -> int:
             return _length(over, frame)  # enumerate(range(…)), tqdm(enumerate(…))
     if over is None:
         raise _UnknownError
+    if isinstance(over, ast.List | ast.Tuple) and not any(isinstance(item, ast.Starred) for item in over.elts):
+        return len(over.elts)
     try:
         return len(_value(over, frame))
     except Exception as error:
