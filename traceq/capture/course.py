@@ -135,11 +135,10 @@ def _profile(recorder: Recorder) -> Iterator[int]:
 
 
 def _profile_few(recorder: Recorder, left: int) -> Iterator[int]:
-    """A script of so few steps is only profiled; where nothing but the CPU is to be seen, from its start on."""
+    """A script of so few steps is only profiled; what is recorded from its start on is left alone."""
     recorder.record.note("too few steps to time them: all that is left is profiled")
-    if not recorder.torch.cuda.is_initialized() or left < 2:
+    if recorder.is_recording_early or left < 2:
         return
-    recorder.drop_early()
     profile = recorder.profile(0, min(recorder.spec.active, left - 1))
     for _ in range(1 + min(recorder.spec.active, left - 1)):
         yield 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import os
 import re
 import signal
 import threading
@@ -36,8 +37,8 @@ def _text(spec: Spec) -> str:
 class Early:
     """A recording from the import of torch, ended by the first steps or by two seconds of work.
 
-    It looks at the CPU only, since the device tracer, once used, slows all that follows. But a script that uses the GPU
-    and has no steps that could be seen is recorded with the GPU's side from the moment it turns to it.
+    The device tracer, once used, slows all that follows. So where a GPU is near, only a script whose text speaks of no
+    modules and no optimizers is recorded from its start, and with the GPU's side from the moment it turns to it.
     """
 
     def __init__(self, torch: Any, spec: Spec, note: Callable[[str], None]) -> None:
@@ -50,7 +51,7 @@ class Early:
 
     def begin(self) -> None:
         """Begin, if the script imports torch on its main thread: elsewhere there would be nothing to see."""
-        if threading.current_thread() is not threading.main_thread():
+        if threading.current_thread() is not threading.main_thread() or (self._has_gpu() and self._expects_steps()):
             return
         try:
             self._profile.start()
@@ -65,7 +66,7 @@ class Early:
 
     def begin_gpu(self) -> None:
         """The script is about to use the GPU: begin anew with it, unless steps are to be expected."""
-        if self._over.is_set() or not self._profile.is_running or STEPS_TO_COME.search(_text(self._spec)):
+        if self._over.is_set() or not self._profile.is_running or self._expects_steps():
             return
         try:
             self._profile.stop()
@@ -81,6 +82,11 @@ class Early:
                 self.stop()
             else:
                 self._profile.mark()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it records."""
+        return self._profile.is_running
 
     def stop(self) -> None:
         """End it; what was recorded stays until the trace that replaces it is there."""
@@ -98,6 +104,13 @@ class Early:
         if self._is_cut:
             self._note(f"recorded were the first {MOST_WORK_S:.0f} s of work: no steps were seen, or too few")
         return self._profile.export(path)
+
+    def _has_gpu(self) -> bool:
+        """Whether a GPU is near, without asking CUDA: that would spoil a fork to come."""
+        return self._torch.version.cuda is not None and os.path.exists("/dev/nvidiactl")
+
+    def _expects_steps(self) -> bool:
+        return STEPS_TO_COME.search(_text(self._spec)) is not None
 
     def _reach_limit(self, number: int, frame: FrameType | None) -> None:
         if not self._over.is_set():

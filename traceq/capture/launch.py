@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gzip
 import json
 import os
@@ -164,6 +165,7 @@ def _complete(found: Record, status: int, wants_peaks: bool) -> None:
         found.peaks = measured_peaks()
 
 
+@functools.cache
 def measured_peaks() -> dict[str, Any] | None:
     """What this GPU reaches, by a process of its own: measured once, then known."""
     done = subprocess.run(

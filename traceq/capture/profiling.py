@@ -90,6 +90,8 @@ class Profile:
     def __init__(self, torch: Any, spec: Spec, note: Callable[[str], None], wait: int, active: int) -> None:
         self._note = note
         self._environment = set(os.environ)
+        self._turns = {wait, wait + 1, wait + 1 + active}
+        self._step = 0
         activity = torch.profiler.ProfilerActivity
         with quiet(note):
             self._profiler = torch.profiler.profile(
@@ -102,8 +104,9 @@ class Profile:
         self.is_running = True
 
     def step(self) -> None:
-        """The next step begins."""
-        with quiet(self._note):
+        """The next step begins; where the profiler has more to do than to mark it, it does so quietly."""
+        self._step += 1
+        with quiet(self._note) if self._step in self._turns else contextlib.nullcontext():
             self._profiler.step()
 
     def stop(self) -> None:

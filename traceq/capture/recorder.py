@@ -161,6 +161,11 @@ class Recorder:
         """Steps so far."""
         return self._steps.count
 
+    @property
+    def is_recording_early(self) -> bool:
+        """Whether the script is being recorded from its start on."""
+        return self._early is not None and self._early.is_running
+
     def drop_early(self) -> None:
         """Stop recording from the start: steps are about to be timed."""
         if self._early:

@@ -262,7 +262,9 @@ def _fresh(label: str, store: Path, is_compared: bool) -> str:
 def _why_not(ended: Ended) -> str:
     if ended.record is None:
         return "the script ended by os._exit or was killed: nothing can be saved then; let it end, or stop it by Ctrl-C"
-    return "import torch, and run something" if ended.record.torch_version is None else "let the script run longer"
+    if ended.record.torch_version is None:
+        return "import torch, and run something"
+    return f"it ended after {ended.record.steps} steps: let it take more, or profile at once with --no-timing"
 
 
 def _notes(ended: Ended) -> list[str]:
