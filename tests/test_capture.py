@@ -434,3 +434,14 @@ torch.distributed.destroy_process_group()
     )
     with duckdb.connect(folder / "traceq.duckdb", read_only=True) as con:
         assert con.execute(ranks).fetchall() == [("script", 0, 5), ("script", 1, 5)]
+
+
+def test_a_script_that_compiles_its_optimizer_meets_nothing_of_traceq_in_its_graphs(here):
+    text = TRAINING.replace("for _ in", "step = torch.compile(optimizer.step)\nfor _ in")
+    text = text.replace("    optimizer.step()\nprint", "    step()\nprint")
+    text += "import torch._dynamo.utils as utils\nprint(sum(utils.counters['graph_break'].values()))\n"
+    folder = here(script=text)
+    got = capture("script.py", "60", cwd=folder)
+    assert (got.status, got.out) == (0, plain("script.py", "60", cwd=folder).out)
+    assert got.ask("SELECT count(*) FROM graph_breaks WHERE file LIKE '%traceq%'") == [(0,)]
+    assert got.ask("SELECT count(*) FROM steps") == [(5,)]

@@ -62,6 +62,8 @@ def run(recorder: Recorder) -> Iterator[int]:
     if expected is not None and expected - recorder.count <= recorded + LEAST_WARMUP:
         yield from _profile_few(recorder, expected - recorder.count)
         return
+    if expected is not None:
+        recorder.drop_early()  # there will be a trace of its own
     if spec.is_timed:
         took = yield from _warm_up(recorder, spec.warmup, left())
         recorder.drop_early()
@@ -149,7 +151,7 @@ def _profile_few(recorder: Recorder, left: int) -> Iterator[int]:
 def _synchroniser(recorder: Recorder) -> Callable[[], None]:
     cuda = recorder.torch.cuda
     synchronise: Callable[[], None] = cuda.synchronize
-    return lambda: synchronise() if cuda.is_initialized() else None
+    return lambda: synchronise() if cuda.is_initialized() and not cuda.is_current_stream_capturing() else None
 
 
 def _compilations() -> int:

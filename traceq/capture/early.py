@@ -6,6 +6,7 @@ import _thread
 import os
 import re
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -47,6 +48,7 @@ class Early:
         self._profile = Whole(torch, spec, note)
         self._over = threading.Event()
         self._is_cut = False
+        self._has_steps = False
         self._spec = spec
 
     def begin(self) -> None:
@@ -83,6 +85,10 @@ class Early:
             else:
                 self._profile.mark()
 
+    def expect_steps(self) -> None:
+        """There is a module to be called: its steps end the recording, and time does not."""
+        self._has_steps = True
+
     @property
     def is_running(self) -> bool:
         """Whether it records."""
@@ -113,9 +119,14 @@ class Early:
         return STEPS_TO_COME.search(_text(self._spec)) is not None
 
     def _reach_limit(self, number: int, frame: FrameType | None) -> None:
-        if not self._over.is_set():
+        if not self._over.is_set() and not self._has_steps and not self._is_compiling():
             self._is_cut = True
             self.stop()
+
+    def _is_compiling(self) -> bool:
+        """Whether Dynamo is at work: to stop a profiler in its midst has crashed."""
+        guards = sys.modules.get("torch._guards")
+        return guards is not None and guards.CompileContext.try_get() is not None
 
     def _watch(self, clock: int) -> None:
         """Look at the main thread's processor time, and have the main thread itself end the recording."""
@@ -123,4 +134,3 @@ class Early:
         while not self._over.wait(LOOK_EVERY_S):
             if time.clock_gettime(clock) - begun > MOST_WORK_S:
                 _thread.interrupt_main(signal.SIGRTMAX)
-                return

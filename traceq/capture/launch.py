@@ -127,6 +127,7 @@ def run(spec: Spec, files: Files, wants_peaks: bool = False) -> Ended:
 def _keep_trace(found: Record, files: Files, raw: Path) -> None:
     """Bring the trace to its name: the child's own, or the last one that the script wrote itself."""
     own = [path for path in found.own_traces if os.path.exists(path)]
+    found.own_traces = [Path(path).name for path in own]
     if raw.suffix == ".nsys-rep":
         _export(found, files, raw)
         return

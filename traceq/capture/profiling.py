@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,8 +20,14 @@ is_ours = False
 
 @contextlib.contextmanager
 def quiet(note: Callable[[str], None]) -> Iterator[None]:
-    """Keep what the profiler itself prints out of the script's standard error; a fault of the tracer becomes a note."""
+    """Keep what the profiler itself prints out of the script's standard error; a fault of the tracer becomes a note.
+
+    Ctrl-C waits until the profiler has done what it does: half a trace is none.
+    """
     global is_ours
+    interrupts: list[int] = []
+    is_main = threading.current_thread() is threading.main_thread()
+    handler = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number)) if is_main else None
     sys.stderr.flush()
     kept = os.dup(2)
     with tempfile.TemporaryFile() as said:
@@ -36,6 +44,10 @@ def quiet(note: Callable[[str], None]) -> Iterator[None]:
             said.seek(0)
             for fault in dict.fromkeys(FAULT.findall(said.read().decode("utf-8", "replace"))):
                 note(f"the device tracer said {fault}: no GPU activity may have been recorded")
+            if is_main:
+                signal.signal(signal.SIGINT, handler or signal.SIG_DFL)
+                for number in interrupts[:1]:
+                    os.kill(os.getpid(), number)
 
 
 class Whole:

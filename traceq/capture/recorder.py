@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from traceq.capture import compiler, compiling, course, expect, record
+from traceq.capture import compiler, compiling, course, expect, imports, record
 from traceq.capture.early import Early
 from traceq.capture.outputs import Outputs
 from traceq.capture.profiling import Profile, ScriptsOwn
@@ -53,10 +53,17 @@ class Recorder:
         self._own = ScriptsOwn(self._give_way)
         self._own.watch(torch)
         self._steps.begin(torch)
+        imports.when_imported("torch._dynamo.trace_rules", self._hide)
         self._restart()
         if self.spec.profiler == "torch":
             self._early = Early(torch, self.spec, self.record.note)
             self._early.begin()
+
+    def _hide(self) -> None:
+        """Have Dynamo pass over what runs here between two steps: it would compile it."""
+        rules = sys.modules["torch._dynamo.trace_rules"]
+        for name in ("recorder", "course", "early", "profiling"):
+            rules.add(f"traceq.capture.{name}")
 
     def forget(self) -> None:
         """In a forked child: record nothing."""
@@ -124,6 +131,8 @@ class Recorder:
 
     def _found(self, module: Any) -> None:
         """The outermost module is about to be called for the first time."""
+        if self._early:
+            self._early.expect_steps()
         self.record.blocks = [name for name, _ in compiling.blocks(module)]
         compiling.compile_module(self._torch, module, self.spec.mode, self.spec.block, self.record.note)
         if self._outputs:
@@ -134,7 +143,11 @@ class Recorder:
             return
         if self._early:
             self._early.step(self._steps.count)
-        wait = next(self._course, None)
+        try:
+            wait = next(self._course, None)
+        except Exception as error:  # the script comes first
+            self.record.note(f"timing and profiling ended early: {type(error).__name__}: {error}")
+            wait = None
         if wait is None:
             self._course = None
             self._steps.end()

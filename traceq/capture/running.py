@@ -12,6 +12,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+PASSING_ON = ("steps.py", "outputs.py", "compiling.py", "compiler.py", "kernels.py", "imports.py")
 OWN_FILES = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
@@ -77,11 +78,21 @@ def _module_name(entry: os.DirEntry[str]) -> str | None:
 
 
 def without_our_frames(error: BaseException) -> BaseException:
-    """The exception with the traceback that it has in a plain run."""
-    at = error.__traceback__
-    while at is not None and at.tb_frame.f_code.co_filename.startswith(OWN_FILES):
+    """The exception with the traceback that it has in a plain run.
+
+    What only passes a call on is left out; where an interrupt met work of traceq itself, the traceback ends before it.
+    """
+    at, kept = error.__traceback__, []
+    while at is not None:
+        name = at.tb_frame.f_code.co_filename
+        if not name.startswith(OWN_FILES):
+            kept.append(at)
+        elif kept and os.path.basename(name) not in PASSING_ON:
+            break
         at = at.tb_next
-    return error.with_traceback(at)
+    for this, following in zip(kept, [*kept[1:], None], strict=True):
+        this.tb_next = following
+    return error.with_traceback(kept[0] if kept else None)
 
 
 def show(error: BaseException) -> None:

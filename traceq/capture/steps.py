@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+CALLS_WITHOUT_OPTIMIZER = 4
 _now: Steps | None = None
 
 
@@ -74,14 +75,19 @@ class Steps:
         if self.source not in (None, "optimizer"):
             return
 
+        is_compiling = torch.compiler.is_compiling
+
         def after(this: Any, args: Any, kwargs: Any) -> None:
+            if is_compiling():
+                return  # part of what Dynamo traces: it would break the graph there
             if this is self._optimizer:
                 self.tick()
             elif self._optimizer is None:
                 self._first_optimizer(this)
 
         hook = sys.modules["torch.optim.optimizer"].register_optimizer_step_post_hook(after)
-        self._undo.append(hook.remove)
+        # A hook that is gone would fail guards, and compile again what was compiled with it.
+        self._undo.append(lambda: None if "torch._dynamo" in sys.modules else hook.remove())
 
     def _first_optimizer(self, optimizer: Any) -> None:
         if self.source == "manual" or self._is_elsewhere():
@@ -108,13 +114,13 @@ class Steps:
             module.compile = compiled
 
         def meet(this: Any) -> None:
-            if getattr(inside, "is_so", False) or self._is_elsewhere():
+            if getattr(inside, "is_so", False) or torch.compiler.is_compiling() or self._is_elsewhere():
                 return
             has_parameters = next(iter(this.parameters()), None) is not None
             if has_parameters or id(this) in met:  # losses and transforms have none; a step without any repeats
                 stop()
                 self._on_module(this)
-                self._count_calls(this)
+                self._count_calls(this, torch.compiler.is_compiling)
             met.add(id(this))
 
         def finder(this: Any, *args: Any, **kwargs: Any) -> Any:
@@ -142,7 +148,8 @@ class Steps:
         module.compile = compile_and_meet
         self._undo.append(stop)
 
-    def _count_calls(self, module: Any) -> None:
+    def _count_calls(self, module: Any, is_compiling: Callable[[], bool]) -> None:
+        """Count the calls of a module, unless an optimizer is there to do better; one that is compiled has no hook."""
         if self.source not in (None, "forward"):
             return
         given = module.__dict__.get("_compiled_call_impl")
@@ -150,10 +157,21 @@ class Steps:
         if not self._has_optimizer:
             self.source = "forward"
 
+        calls = 0
+
         def counted(*args: Any, **kwargs: Any) -> Any:
+            nonlocal calls
             result = call(*args, **kwargs)
+            if is_compiling():
+                return result
             if self.source == "forward":
                 self.tick()
+            elif self.source is None:
+                calls += 1
+                if calls > CALLS_WITHOUT_OPTIMIZER:
+                    self.source = "forward"
+                    self.count = calls - 1
+                    self.tick()
             return result
 
         def undo() -> None:

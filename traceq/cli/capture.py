@@ -147,9 +147,11 @@ class Session:
         said: set[str] = set()
         ended: dict[str, Ended] = {}
         failed: dict[str, int] = {}
+        total = 0
         for label, child in modes.run(campaign, lambda _, trace: self._note(f"writing {trace}")):
             if campaign.world and campaign.world.rank:
                 return child.status
+            total += 1
             run, fault = self._ingest(child, label, campaign.world)
             for note in [n for n in [*_notes(child), *self._blind(run, child)] if n not in said]:
                 said.add(note)
@@ -168,11 +170,7 @@ class Session:
         self._next(campaign, list(ended))
         if not failed:
             return Status.OK
-        return (
-            Status.PARTIAL
-            if ended and campaign.modes and len(failed) < len(ended) + len(failed)
-            else next(iter(failed.values()))
-        )
+        return Status.PARTIAL if len(failed) < total else next(iter(failed.values()))
 
     def _ingest(self, ended: Ended, label: str, world: World | None) -> tuple[str | None, TraceqError | None]:
         """The run that the trace became, of several ranks all; what went wrong, if the script itself did not."""
