@@ -445,3 +445,17 @@ def test_a_script_that_compiles_its_optimizer_meets_nothing_of_traceq_in_its_gra
     assert (got.status, got.out) == (0, plain("script.py", "60", cwd=folder).out)
     assert got.ask("SELECT count(*) FROM graph_breaks WHERE file LIKE '%traceq%'") == [(0,)]
     assert got.ask("SELECT count(*) FROM steps") == [(5,)]
+
+
+def test_operators_of_other_threads_are_recorded_too(here):
+    text = "import threading\nimport torch\ndef work():\n    for _ in range(4):\n"
+    text += "        torch.mm(torch.ones(2, 2), torch.ones(2, 2))\n"
+    text += "thread = threading.Thread(target=work)\nthread.start()\nthread.join()\n"
+    got = capture("script.py", cwd=here(script=text))
+    assert (got.status, got.count("aten::mm")) == (0, 4)
+
+
+def test_few_steps_of_training_are_recorded_once_each(here):
+    got = capture("script.py", "3", cwd=here(script=TRAINING))
+    assert got.count("aten::addmm") == 2 * 3
+    assert got.ask("SELECT count(*) FROM ranges WHERE name = 'Optimizer.step#Adam.step'") == [(3,)]

@@ -19,6 +19,7 @@ from traceq.capture.record import Spec
 MOST_STEPS = 16
 MOST_WORK_S = 2.0
 LOOK_EVERY_S = 0.2
+SIGNS_OF_A_GPU = ("/dev/nvidiactl", "/dev/nvidia0", "/proc/driver/nvidia", "/dev/dxg")
 STEPS_TO_COME = re.compile(
     r"\bnn\b|\boptim\b|\bModule\b|from_pretrained|\btimm\b|torchvision|capture\.step|import_module"
 )
@@ -113,7 +114,7 @@ class Early:
 
     def _has_gpu(self) -> bool:
         """Whether a GPU is near, without asking CUDA: that would spoil a fork to come."""
-        return self._torch.version.cuda is not None and os.path.exists("/dev/nvidiactl")
+        return self._torch.version.cuda is not None and any(map(os.path.exists, SIGNS_OF_A_GPU))
 
     def _expects_steps(self) -> bool:
         return STEPS_TO_COME.search(_text(self._spec)) is not None

@@ -60,7 +60,12 @@ class Whole:
         self._torch = torch
         self._note = note
         device = "cuda" if has_gpu else None
-        self._profiler = torch.autograd.profiler.profile(use_kineto=True, use_device=device, **_options(spec))
+        config = None
+        with contextlib.suppress(AttributeError, TypeError):  # an old torch records the threads it started itself
+            config = torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
+        self._profiler = torch.autograd.profiler.profile(
+            use_kineto=True, use_device=device, experimental_config=config, **_options(spec)
+        )
         self._mark: Any = None
         self._steps = 0
         self.is_running = False
@@ -109,7 +114,6 @@ class Profile:
             self._profiler = torch.profiler.profile(
                 activities=[activity.CPU, *([activity.CUDA] if torch.cuda.is_initialized() else [])],
                 schedule=torch.profiler.schedule(wait=wait, warmup=1, active=active, repeat=1),
-                acc_events=True,  # else it warns that a cycle replaces the one before, which never happens here
                 **_options(spec),
             )
             self._profiler.start()

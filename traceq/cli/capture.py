@@ -214,6 +214,7 @@ class Session:
             self._note(f"next: traceq query graph_breaks --run {b}{self._where}")
         else:
             self._note(f"next: traceq query top_ops --run {shlex.quote(runs[0])}{self._where}")
+            self._note(f"next: traceq query captures -p label={shlex.quote(runs[0])}{self._where}")
 
     def _compare(self, campaign: Campaign, ended: dict[str, Ended]) -> None:
         label = campaign.spec.label
