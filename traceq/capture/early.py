@@ -17,7 +17,7 @@ from traceq.capture.profiling import Whole
 from traceq.capture.record import Spec
 
 MOST_STEPS = 16
-MOST_WORK_S = 2.0
+MOST_WORK_S = 1.0
 LOOK_EVERY_S = 0.2
 SIGNS_OF_A_GPU = ("/dev/nvidiactl", "/dev/nvidia0", "/proc/driver/nvidia", "/dev/dxg")
 STEPS_TO_COME = re.compile(
@@ -37,7 +37,7 @@ def _text(spec: Spec) -> str:
 
 
 class Early:
-    """A recording from the import of torch, ended by the first steps or by two seconds of work.
+    """A recording from the import of torch, ended by the first steps or by a second of work.
 
     The device tracer, once used, slows all that follows. So where a GPU is near, only a script whose text speaks of no
     modules and no optimizers is recorded from its start, and with the GPU's side from the moment it turns to it.
@@ -109,7 +109,7 @@ class Early:
     def export(self, path: str) -> bool:
         """Write the trace; whether there was one."""
         if self._is_cut:
-            self._note(f"recorded were the first {MOST_WORK_S:.0f} s of work: no steps were seen, or too few")
+            self._note(f"recorded was the first {MOST_WORK_S} s of work: no steps were seen, or too few")
         return self._profile.export(path)
 
     def _has_gpu(self) -> bool:
