@@ -1,7 +1,7 @@
 -- title: What a compiler finds in a step
 -- what: For each step that counts its launches by what they start, and the groups of fusible kernels that stand between heavy ones, copies and the user's own kernels; the optimizer apart.
 -- value: Few long groups are what fusion merges; many short ones between matrix products leave it little.
--- needs: gpu_activities, api_calls, steps
+-- needs: gpu_activities, api_calls, steps, gaps
 -- param: run VARCHAR = NULL -- run label; NULL means all runs
 -- column: run VARCHAR -- run label
 -- column: rank BIGINT -- rank of the trace; NULL if the file does not say
@@ -14,6 +14,7 @@
 -- column: fusible_ns BIGINT ns -- sum of their durations
 -- column: fusible_groups BIGINT count -- groups that they form: neighbours on a stream with nothing else between them
 -- column: longest_ns BIGINT ns -- sum of each group's longest kernel: about what a perfectly fused group still moves
+-- column: optimizer_python_ns BIGINT ns -- idle time that Python outside of operators caused before work of the optimizer
 -- column: has_backward BOOLEAN -- whether kernels of a backward pass are among them
 -- order: run, rank, step
 -- example: traceq query step_structure --run eager
@@ -82,6 +83,15 @@ fused AS (
     GROUP BY trace_id, pid, step
 ),
 
+late AS (
+    SELECT a.trace_id, a.pid, a.step, sum(p.ns) AS python_ns
+    FROM gap_parts AS p
+    JOIN gaps AS g USING (trace_id, gap_id)
+    JOIN work AS a ON a.trace_id = g.trace_id AND a.activity_id = g.after_id
+    WHERE p.cause = 'python' AND a.phase = 'optimizer'
+    GROUP BY ALL
+),
+
 counted AS (
     SELECT
         run,
@@ -110,7 +120,9 @@ SELECT
     coalesce(f.ns, 0)::BIGINT AS fusible_ns,
     coalesce(f.fusible_groups, 0) AS fusible_groups,
     coalesce(f.longest_ns, 0)::BIGINT AS longest_ns,
+    coalesce(l.python_ns, 0)::BIGINT AS optimizer_python_ns,
     c.has_backward
 FROM counted AS c
+LEFT JOIN late AS l ON l.trace_id = c.trace_id AND l.pid = c.pid AND l.step = c.step
 LEFT JOIN fused AS f ON f.trace_id = c.trace_id AND f.pid = c.pid AND f.step = c.step
 ORDER BY c.run, c.rank, c.step, c.pid, c.trace_id

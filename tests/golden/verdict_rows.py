@@ -44,8 +44,14 @@ def structure(t: Trace, s: Step, work: list[Work]) -> Row:
         "fusible_ns": sum(map(total, groups)),
         "fusible_groups": len(groups),
         "longest_ns": sum(max(w.dur for w in group) for group in groups),
+        "optimizer_python_ns": python_before(t, {w for w in work if w.phase == "optimizer"}),
         "has_backward": any(w.phase == "backward" for w in work),
     }
+
+
+def python_before(t: Trace, works: set[Work]) -> int:
+    gaps = [gap for gap in t.explained.device_gaps if gap.after in works]
+    return sum(p.ns for gap in gaps for p in gap.parts if p.cause == "python")
 
 
 def part(w: Work, origins: dict[int, Any]) -> str:

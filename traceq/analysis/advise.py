@@ -201,10 +201,12 @@ def _program(con: duckdb.DuckDBPyConnection, side: Side) -> Program:
     left = max(step - busy, 0)
     bound = sum(idle.get(cause, 0) for cause in LAUNCH_BOUND)
     data = left * idle.get("dataloader", 0) / all_idle if all_idle else 0.0
-    python = (step - data) * idle.get("python", 0) / bound if bound and side.facts["linked_pct"] else 0.0
 
     def middle(column: str) -> float:
         return stats.median([r[column] for r in structure]) / devices
+
+    # Compiling does away with Python inside the model; between steps the trace has mostly the profiler's own.
+    python = (step - data) * middle("optimizer_python_ns") / bound if bound and side.facts["linked_pct"] else 0.0
 
     program = Program(
         step=step,

@@ -24,7 +24,7 @@ SKEWED_PCT = 5.0  # mean and median period that differ by more are said to
 
 LEAST_STEP_NS = 2_000  # no step with GPU work is shorter: the divisor of the bound on any compile mode
 COMPILED_CALL_NS = 60_000  # to enter compiled code: cache lookup, guards, prologue
-GRAPH_CALL_NS = 140_000  # the same, with the inputs copied and a CUDA graph launched
+GRAPH_CALL_NS = 110_000  # the same, with the inputs copied and a CUDA graph launched
 GENERATED_LAUNCH_NS = 20_000  # to launch a kernel that Inductor made, its output's memory included
 EAGER_LAUNCH_NS = 15_000  # to launch an eager kernel, where the GPU is the limit and the trace cannot say
 QUEUE_NS = 1_000  # what the GPU rests between two kernels of its queue
@@ -53,4 +53,4 @@ HEAVY_LIMIT = 0.6  # a share of the step in heavy kernels from which tuning them
 ROOF_PCT = 70.0  # GEMMs that reach less of their roof than this may be tuned
 MISALIGNED_PCT = 5.0  # of all GEMM time: less is not worth a condition
 MISALIGNED = {"float16": 8, "bfloat16": 8, "float32": 4}  # elements that rows of a matrix should be a multiple of
-TINY_STEP_NS = 3 * GRAPH_CALL_NS  # below it what compiled code costs to enter is a good part of the step
+TINY_STEP_NS = 4 * GRAPH_CALL_NS  # below it what compiled code costs to enter is a good part of the step
