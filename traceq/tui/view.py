@@ -1,0 +1,342 @@
+"""The base of all screens.
+
+A screen is a subclass of `View` in `traceq/tui/screens/`, listed in `traceq.tui.app.SCREENS`. It says
+
+- `NAME`, its mode and the word after its number; `TITLE`, what the breadcrumb calls it; `HELP`, what `?` says of it;
+- `NEEDS`: `"gpu"` (a run with GPU work), `"run"` (any run), `"pair"` (two runs), `"store"` (nothing but a store);
+- `body()`: its widgets;
+- `load()`: asks its questions, with `self.ask(widget, "query_name", run=self.app.run_label, …)`. It is called when the
+  screen is first shown, when another run was chosen, and after a reload: never without what `NEEDS` says.
+
+`ask` runs the question in a thread, replaces an older one of the same widget (whose query is interrupted), shows the
+spinner after 0.2 s, and then calls `widget.show(result)`; a `Grid` gets a sheet; `then` gets what the widget got. A
+fault of the store is explained in place of the body, a fault of one question in its widget. The widget in focus says
+which question `e` exports, `y` copies from, and the command line below names: its `asked`. A screen whose widgets are
+not `Answer` or `Grid` keeps that contract by the attributes `asked`, `show`, `fail` and `copied` (`Drawn`), or by
+overriding `subject()` and `copied()`. Deeper screens are pushed with `self.app.push_screen(OtherView(…))`; escape
+returns. Work that is not one question awaits `self.app.access` in `self.run_worker(…)`, inside `self.waiting()`.
+
+A screen holds no SQL and computes nothing: it names queries and draws their rows. Text from a trace goes into a rich
+`Text` (through `printable`), never into a string that textual could read as markup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast, runtime_checkable
+
+from rich.text import Text
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Vertical
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Footer, Input, Static
+
+from traceq.errors import Status, TraceqError
+from traceq.show.text import printable
+from traceq.tui.access import Asked, ClosedError, Statement, explain
+from traceq.tui.widgets.grid import PAGE, Grid
+
+if TYPE_CHECKING:
+    from traceq.query import Value
+    from traceq.tui.app import TraceqApp
+
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+PATIENCE_S = 0.2
+FRAME_S = 0.1
+FILTER_S = 0.08
+
+
+@runtime_checkable
+class Drawn(Protocol):
+    """A widget that shows the answer to one question."""
+
+    asked: Asked | Statement | None
+
+    def show(self, *found: Any) -> None:
+        """Draw this from now on."""
+
+    def fail(self, text: str) -> None:
+        """Say why there is nothing to draw."""
+
+    def copied(self) -> str:
+        """What `y` copies."""
+
+
+class View(Screen[None]):
+    """A screen: tabs and breadcrumb above, keys and the equivalent command below."""
+
+    NAME: ClassVar[str] = ""
+    TITLE: ClassVar[str] = ""
+    HELP: ClassVar[str] = ""
+    NEEDS: ClassVar[str] = "run"
+    BINDINGS = [
+        Binding("slash", "filter", "Filter", key_display="/"),
+        Binding("escape", "back", "Back"),
+        Binding("e", "export", "Export"),
+        Binding("y", "copy", "Copy"),
+        Binding("Y", "copy_command", "Copy command", show=False),
+        Binding("tab", "app.focus_next", "Next panel", show=False),
+        Binding("shift+tab", "app.focus_previous", "Previous panel", show=False),
+    ]
+    DEFAULT_CSS = """
+    View { layout: vertical; }
+    #tabs, #crumbs, #command { height: 1; width: 100%; padding: 0 1; }
+    #tabs { background: $panel; }
+    #command { color: $text-muted; background: $surface-lighten-1; }
+    #body { height: 1fr; }
+    #trouble { height: 1fr; padding: 2 4; display: none; }
+    #filter, #filter:focus { height: 1; border: none; padding: 0 1; display: none; background: $accent 30%; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shown_for: object = None
+        self._waiting = 0
+        self._frame = 0
+
+    @property
+    def app(self) -> TraceqApp:  # type: ignore[override]
+        """The app, by its own type."""
+        return cast("TraceqApp", super().app)
+
+    # What a screen defines
+
+    def body(self) -> ComposeResult:
+        """The widgets of the screen."""
+        raise NotImplementedError
+
+    def load(self) -> None:
+        """Ask the questions of the screen."""
+        raise NotImplementedError
+
+    @property
+    def crumb(self) -> str:
+        """What the breadcrumb calls it."""
+        return self.TITLE
+
+    def subject(self) -> Asked | Statement | None:
+        """The question in focus: exported, and named as a command. Else the first of the screen."""
+        for widget in [*self._focus_chain(), *self.query("#body *")]:
+            if isinstance(widget, Drawn) and widget.asked:
+                return widget.asked
+        return None
+
+    def copied(self) -> str:
+        """What `y` copies."""
+        for widget in [*self._focus_chain(), *self.query("#body *")]:
+            if isinstance(widget, Drawn) and widget.asked:
+                return widget.copied()
+        return ""
+
+    # What a screen calls
+
+    def ask(self, widget: Widget, query: str, then: Callable[[Any], None] | None = None, **params: Value) -> None:
+        """Let `widget` show the answer to a canned question."""
+        self.put(widget, Asked(query, params), then)
+
+    def put(self, widget: Widget, asked: Asked | Statement, then: Callable[[Any], None] | None = None) -> None:
+        """Let `widget` show the answer to `asked`."""
+        cast(Drawn, widget).asked = asked
+        self._tell_command()
+        work = self._answered(cast(Drawn, widget), asked, then)
+        self.run_worker(work, group=f"ask-{id(widget)}", exclusive=True, exit_on_error=False)
+
+    async def _answered(self, widget: Drawn, asked: Asked | Statement, then: Callable[[Any], None] | None) -> None:
+        access = self.app.access
+        try:
+            with self.waiting():
+                if isinstance(cast(Widget, widget), Grid):
+                    found: Any = await access.sheet(asked)
+                    widget.show(found, await found.page(0, PAGE))
+                else:
+                    found = await access.answer(asked)
+                    widget.show(found)
+        except ClosedError:
+            return
+        except TraceqError as error:
+            self.failed(error, widget)
+            return
+        if then:
+            then(found)
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """While something is waited for, the spinner turns."""
+        self._waiting += 1
+        if self._waiting == 1:
+            self.set_timer(PATIENCE_S, self._spin)
+        try:
+            yield
+        finally:
+            self._waiting -= 1
+            if not self._waiting:
+                self._tell_crumbs()
+
+    def failed(self, error: Exception, widget: Drawn | None = None) -> None:
+        """Explain an error: in the widget, or, where it is the store's, in place of everything."""
+        message, hint = explain(error, self.app.access.path)
+        if widget is None or (isinstance(error, TraceqError) and error.status == Status.STORE):
+            self.trouble(message, hint)
+        else:
+            widget.fail(f"{message}\nhint: {hint}")
+
+    def trouble(self, message: str, hint: str) -> None:
+        """Show this in place of the body."""
+        text = Text(printable(message) + "\n\n", style="bold")
+        text.append("what to do: ", style="not bold")
+        text.append(printable(hint), style="not bold")
+        text.append("\n\nr tries again · 1 runs · q quits", style="dim not bold")
+        self.query_one("#trouble", Static).update(text)
+        self._set_trouble(True)
+
+    def _set_trouble(self, is_trouble: bool) -> None:
+        self.query_one("#trouble").display = is_trouble
+        self.query_one("#body").display = not is_trouble
+
+    # Life
+
+    def compose(self) -> ComposeResult:
+        """Tabs, breadcrumb, body, filter, command, keys."""
+        yield Static(id="tabs")
+        yield Static(id="crumbs")
+        yield Static(id="trouble")
+        with Vertical(id="body"):
+            yield from self.body()
+        yield Input(id="filter", placeholder="filter: words, all of which a row has")
+        yield Static(id="command")
+        yield Footer(show_command_palette=False)
+
+    def on_screen_resume(self) -> None:
+        """Shown again: what changed since is asked anew, after the first paint."""
+        self._tell()
+        self.call_after_refresh(self.refreshed)
+
+    def refreshed(self) -> None:
+        """Ask again if the run, the pair or the store is another than what is shown."""
+        if not self.is_mounted or not self.is_current:
+            return
+        self._tell()
+        if self.app.trouble:
+            self._shown_for = None
+            self.trouble(*self.app.trouble)
+        elif self.app.is_open and self._shown_for != (key := self.app.context):
+            self._shown_for = key
+            lack = self.app.lack(self.NEEDS)
+            self._set_trouble(False)
+            self.trouble(*lack) if lack else self.load()
+            self._tell_command()
+
+    def on_descendant_focus(self) -> None:
+        """Another widget is in focus: its command is shown."""
+        self._tell_command()
+
+    def _focus_chain(self) -> list[Any]:
+        return [self.focused, *self.focused.ancestors] if self.focused else []
+
+    def _spin(self) -> None:
+        if self._waiting and self.is_running:
+            self._frame += 1
+            self._tell_crumbs()
+            self.set_timer(FRAME_S, self._spin)
+
+    def _tell(self) -> None:
+        tabs = Text(no_wrap=True, overflow="ellipsis")
+        for number, name, title in self.app.tabs:
+            is_here = name == self.app.current_mode
+            tabs.append(f"{'▸' if is_here else ' '}{number} {title}", style="bold" if is_here else "dim")
+            tabs.append(" ")
+        self._say("#tabs", tabs)
+        self._tell_crumbs()
+        self._tell_command()
+
+    def _tell_crumbs(self) -> None:
+        spinner = f"{SPINNER[self._frame % len(SPINNER)]} esc stops " if self._waiting and self._frame else ""
+        if not self._waiting:
+            self._frame = 0
+        words = [
+            self.app.access.path.name,
+            *([self.app.run_label] if self.app.run_label and self.NEEDS != "store" else []),
+        ]
+        words += [view.crumb for view in self.app.screen_stack if isinstance(view, View)]
+        text = Text(no_wrap=True, overflow="ellipsis")
+        text.append(spinner, style="bold")
+        text.append(" › ".join(map(printable, words)))
+        if self.app.has_changed:
+            text.append("  the store changed: r reads it", style="bold reverse")
+        self._say("#crumbs", text)
+
+    def _tell_command(self) -> None:
+        asked = self.subject()
+        text = f"$ {asked.command(self.app.named_store)}" if asked else ""
+        self._say("#command", Text(printable(text), no_wrap=True, overflow="ellipsis"))
+
+    def _say(self, where: str, text: Text) -> None:
+        for line in self.query(where).results(Static):  # none while the screen closes
+            line.update(text)
+
+    # Keys
+
+    def action_filter(self) -> None:
+        """Open the filter line."""
+        if self.query(Grid):
+            line = self.query_one("#filter", Input)
+            line.display = True
+            line.focus()
+
+    def action_back(self) -> None:
+        """End what runs; else close the filter; else return to the screen before."""
+        line = self.query_one("#filter", Input)
+        if self._waiting and self._frame:
+            self.workers.cancel_node(self)
+        elif line.display or line.value:
+            line.value = ""
+            line.display = False
+            for grid in self.query(Grid):
+                grid.filter("")
+                grid.focus()
+        elif len(self.app.screen_stack) > 1:
+            self.app.pop_screen()
+
+    def action_export(self) -> None:
+        """Write the answer in focus to a file."""
+        from traceq.tui.screens.export import Export
+
+        if asked := self.subject():
+            self.app.push_screen(Export(asked))
+
+    def action_copy(self) -> None:
+        """Copy what is in focus."""
+        self.app.copy(self.copied())
+
+    def action_copy_command(self) -> None:
+        """Copy the command."""
+        if asked := self.subject():
+            self.app.copy(asked.command(self.app.named_store))
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Filter as one types, once typing pauses for a moment."""
+        if event.input.id == "filter":
+            words = event.value
+            self.set_timer(FILTER_S, lambda: self._filter(words))
+
+    def _filter(self, words: str) -> None:
+        if words == self.query_one("#filter", Input).value:
+            for grid in self.query(Grid):
+                grid.filter(words)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Enter: the filter stays, the rows get the keys."""
+        if event.input.id == "filter":
+            event.input.display = False
+            self.query(Grid).first().focus()
+
+    def on_key(self, event: events.Key) -> None:
+        """Down leaves the filter line for the rows."""
+        line = self.query_one("#filter", Input)
+        if event.key == "down" and self.focused is line:
+            event.stop()
+            self.query(Grid).first().focus()
