@@ -21,6 +21,7 @@ from traceq.tui.screens.kernels import Kernels
 from traceq.tui.screens.library import Library
 from traceq.tui.screens.overview import Overview
 from traceq.tui.screens.runs import Runs
+from traceq.tui.themes import DARK, LIGHT
 from traceq.tui.view import View
 
 SCREENS: dict[int, type[View]] = {1: Runs, 2: Overview, 3: Kernels, 4: Gaps, 6: Diff, 8: Library}
@@ -39,11 +40,15 @@ class TraceqApp(App[None]):
         Binding("question_mark", "help", "Help", key_display="?"),
         Binding("r", "reload", "Reload"),
         Binding("ctrl+p", "command_palette", "Palette", show=False),
+        Binding("t", "ground", "Light or dark", show=False),
         Binding("q", "quit", "Quit"),
     ]
 
     def __init__(self, store: Path, run: str | None = None) -> None:
         super().__init__()
+        self.register_theme(DARK)
+        self.register_theme(LIGHT)
+        self.theme = DARK.name
         self.access = Access(store)
         self.run_label = run
         self.runs: list[dict[str, Any]] = []
@@ -168,6 +173,10 @@ class TraceqApp(App[None]):
 
         if isinstance(self.screen, View):
             self.push_screen(Help(self.screen))
+
+    def action_ground(self) -> None:
+        """A dark ground or a light one."""
+        self.theme = LIGHT.name if self.current_theme.dark else DARK.name
 
     def action_reload(self) -> None:
         """Close every handle, then read the store anew."""

@@ -9,16 +9,20 @@ from textual.color import Color
 
 from traceq.show.palette import colour
 
-LIGHTEST_ON_LIGHT = 0.42
-DARKEST_ON_DARK = 0.38
+PLAIN = {  # what a terminal's own sixteen colours are like is its user's choice; here they are ours
+    "blue": "#4c8dff", "cyan": "#22b8cf", "green": "#40c057", "yellow": "#f5c211", "red": "#fa5252",
+    "magenta": "#e64fae", "white": "#adb5bd", "bright_red": "#ff8787", "bright_green": "#8ce99a",
+}  # fmt: skip
+LIGHTEST_ON_LIGHT = 0.48
+DARKEST_ON_DARK = 0.42
 STEPS = 20
-NEUTRAL = Color(127, 127, 127)
 
 
 @cache
 def shade(what: str, is_dark: bool) -> str:
     """The colour of `what` as #rrggbb, readable on the ground."""
-    red, green, blue = RichColor.parse(colour(what)).get_truecolor()
+    name = colour(what)
+    red, green, blue = RichColor.parse(PLAIN.get(name, name)).get_truecolor()
     made = Color(red, green, blue)
     for step in range(STEPS):
         if is_dark and made.brightness < DARKEST_ON_DARK:

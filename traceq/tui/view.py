@@ -86,7 +86,7 @@ class View(Screen[None]):
     View { layout: vertical; }
     #tabs, #crumbs, #command { height: 1; width: 100%; padding: 0 1; }
     #tabs { background: $panel; }
-    #command { color: $text-muted; background: $surface-lighten-1; }
+    #command { color: $text-muted; background: $panel; }
     #body { height: 1fr; }
     #trouble { height: 1fr; padding: 2 4; display: none; }
     #filter, #filter:focus { height: 1; border: none; padding: 0 1; display: none; background: $accent 30%; }

@@ -18,8 +18,9 @@ class Library(View):
     HELP = "Every question that traceq answers, by area. Enter opens one with its parameters and its rows; / filters."
 
     CSS = """
-    Library OptionList { height: 1fr; border: round $surface-lighten-2; padding: 0 1; }
-    Library OptionList:focus { border: round $accent; }
+    Library OptionList { height: 1fr; border: round $foreground 35%;
+        border-title-color: $foreground; border-subtitle-color: $text-muted; padding: 0 1; }
+    Library OptionList:focus { border: round $accent; border-title-color: $accent; }
     """
 
     def body(self) -> ComposeResult:

@@ -26,8 +26,9 @@ class Answer(Widget, can_focus=True):
     """
 
     DEFAULT_CSS = """
-    Answer { height: auto; border: round $surface-lighten-2; padding: 0 1; }
-    Answer:focus { border: round $accent; }
+    Answer { height: auto; border: round $foreground 35%;
+        border-title-color: $foreground; border-subtitle-color: $text-muted; padding: 0 1; }
+    Answer:focus { border: round $accent; border-title-color: $accent; }
     """
 
     def __init__(self, title: str = "", id: str | None = None, empty: str = NOTHING, **more: Any) -> None:

@@ -45,8 +45,9 @@ class Grid(ScrollView, can_focus=True):
     """
 
     DEFAULT_CSS = """
-    Grid { height: 1fr; overflow-x: hidden; border: round $surface-lighten-2; }
-    Grid:focus { border: round $accent; }
+    Grid { height: 1fr; overflow-x: hidden; border: round $foreground 35%;
+        border-title-color: $foreground; border-subtitle-color: $text-muted; }
+    Grid:focus { border: round $accent; border-title-color: $accent; }
     """
     BINDINGS = [
         Binding("up,k", "move(-1)", "Up", show=False),
@@ -314,7 +315,8 @@ class Grid(ScrollView, can_focus=True):
         columns = self.shown_columns
         wide = self._widths
         room = self.scrollable_content_region.width
-        least = [wide[c.name] if c.is_number else min(wide[c.name], KEEP) for c in columns]
+        keep = {c.name: max(KEEP, room // 3) if c.name in KERNEL_NAMES else KEEP for c in columns}
+        least = [wide[c.name] if c.is_number else min(wide[c.name], keep[c.name]) for c in columns]
         taken: list[tuple[int, int]] = []
         used = 0
         for place in range(self._left, len(columns)):

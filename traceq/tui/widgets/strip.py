@@ -69,6 +69,7 @@ class Strip(Answer):
             text.append("\n")
         for place, row in enumerate(rows, first):
             mark = "▲" if place == self.cursor else "!" if self._flag and row[self._flag] else "·"
+            mark = "–" if mark == "·" and row[self._value] is None else mark
             text.append(mark.center(body) + gap)
         text.append("\n")
         text.append(self._named())
