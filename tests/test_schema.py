@@ -8,7 +8,8 @@ from traceq.store import files
 from traceq.store.build import SCHEMA_VERSION
 
 LONGEST_COMMENT = 160
-WITHOUT_TRACE = {"meta", "rules", "runs"}
+OF_A_RUN = {"captures", "timings", "graph_breaks", "recompiles", "compile_phases", "kernel_sources"}
+WITHOUT_TRACE = {"meta", "rules", "runs"} | OF_A_RUN
 COPIES_OF_ACTIVITIES = ("kernels", "memops")
 
 # DESIGN section 3, table by table; `trace_id` is not listed there either.
@@ -24,6 +25,15 @@ PROMISED = {
     """,
     "devices": """
         device name uuid sm_count memory_bytes compute_capability peak_bytes_per_s peak_flops
+        peak_source
+    """,
+    "timings": "run_id rank kind block steps ns",
+    "graph_breaks": "run_id rank reason file line function count",
+    "recompiles": "run_id rank function file line guard count",
+    "compile_phases": "run_id rank phase ns count",
+    "kernel_sources": """
+        run_id rank kernel hash language source num_warps num_stages registers spills
+        shared_bytes
     """,
     "gpu_activities": """
         activity_id kind name short_name mangled_name category category_by_name category_source
@@ -151,6 +161,10 @@ def test_comments_name_the_unit(columns, ending, unit):
     texts = {column: text for column, (_, text) in columns.items() if column[1].endswith(ending)}
     assert texts
     assert [column for column, text in texts.items() if not re.search(rf"\b{unit}\b", text or "")] == []
+
+
+def test_every_row_of_a_capture_names_its_run(columns):
+    assert {table for table, name in columns if name == "run_id"} >= OF_A_RUN
 
 
 def test_every_row_names_its_trace(store, columns):

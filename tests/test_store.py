@@ -37,11 +37,14 @@ from clirun import (
 )
 
 import traceq as api
-from traceq.store.build import SCHEMA_VERSION
+from traceq.store.build import RUN_TABLES, SCHEMA_VERSION
 
 RANKS = CASES / "hand-42-rank-missing-and-rank-twice"
 HOLD = "import duckdb, sys; con = duckdb.connect(sys.argv[1]{}); print('held', flush=True); sys.stdin.read()"
-LABELLED = "SELECT trace_id, label FROM traces JOIN runs USING (run_id)"
+LABELLED = {
+    "trace_id": "SELECT trace_id, label FROM traces JOIN runs USING (run_id)",
+    "run_id": "SELECT run_id, label FROM runs",
+}
 
 
 def contents(store):
@@ -53,11 +56,12 @@ def contents(store):
             if table in ("meta", "rules", "runs"):
                 found[table] = con.execute(f"SELECT count(*) FROM {table}").fetchall()
             else:
+                key = "run_id" if table in RUN_TABLES else "trace_id"
                 found[table] = con.execute(
-                    f"SELECT label, count(*) FROM {table} JOIN ({LABELLED}) USING (trace_id) GROUP BY ALL ORDER BY ALL"
+                    f"SELECT label, count(*) FROM {table} JOIN ({LABELLED[key]}) USING ({key}) GROUP BY 1 ORDER BY 1"
                 ).fetchall()
                 assert con.execute(
-                    f"SELECT count(*) FROM {table} WHERE trace_id NOT IN (SELECT trace_id FROM traces)"
+                    f"SELECT count(*) FROM {table} WHERE {key} NOT IN (SELECT {key} FROM ({LABELLED[key]}))"
                 ).fetchall() == [(0,)]
     return found
 

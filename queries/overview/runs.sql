@@ -7,9 +7,9 @@
 -- column: format VARCHAR -- where they come from
 -- column: status VARCHAR -- complete, or salvaged if any of its files was broken
 -- column: gpu VARCHAR -- name of the GPU
--- column: steps BIGINT count -- steps marked, over all files
+-- column: steps BIGINT count -- steps marked, over all files; NULL for a run without a trace
 -- column: step_ns BIGINT ns -- un-profiled pipelined step time, if it was measured
--- column: kernels BIGINT count -- kernels, over all files
+-- column: kernels BIGINT count -- kernels, over all files; NULL for a run without a trace
 -- column: kernel_ns BIGINT ns -- sum of kernel durations
 -- column: busy_pct DOUBLE percent -- busy of the window, over all devices
 -- column: size_bytes BIGINT bytes -- size of the files
@@ -65,13 +65,13 @@ stepped AS (
 
 SELECT
     r.label AS run,
-    f.traces,
+    coalesce(f.traces, 0) AS traces,
     f.format,
     f.status,
     r.gpu,
-    coalesce(s.steps, 0) AS steps,
+    CASE WHEN f.traces > 0 THEN coalesce(s.steps, 0) END AS steps,
     r.step_pipelined_ns AS step_ns,
-    coalesce(k.kernels, 0) AS kernels,
+    CASE WHEN f.traces > 0 THEN coalesce(k.kernels, 0) END AS kernels,
     k.kernel_ns,
     b.busy_pct,
     f.size_bytes,

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import compile_rows
 import definitions
+import diff_rows
 import explain
 import kernel_rows
 import launch_rows
@@ -39,6 +40,7 @@ CALLS: dict[Callable[..., list[Row]], list[Row]] = {
     **op_rows.CALLS,
     **overview_rows.CALLS,
     **nsys_rows.CALLS,
+    **diff_rows.CALLS,
 }
 
 

@@ -21,6 +21,7 @@ VERBS = {
     "query": "Answer a canned question, list them, or check them.",
     "timeline": "Draw a step: streams, idle time by cause, threads.",
     "tui": "Look at a store with keys and mouse.",
+    "diff": "Say what changed between two runs, and whether it is real.",
     "sql": "Run any SQL on the store, read-only.",
     "reclassify": "Apply kernel rules again, your own too.",
     "schema": "Show the tables and columns, with what they mean.",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import glob
-import os
 import re
 import shutil
 import time
@@ -17,9 +16,10 @@ from typing import Any, TypeGuard
 import duckdb
 
 from traceq.errors import Status, TraceqError
-from traceq.ingest import kineto, nest, nsys
+from traceq.ingest import captured, kineto, nest, nsys
+from traceq.ingest.captured import Record
 from traceq.ingest.cut import NotATraceError
-from traceq.ingest.source import Progress, Source, digest
+from traceq.ingest.source import Progress, Source, digest, path_as_text
 from traceq.store import files, publish, rules
 from traceq.store.build import derive_links, derive_rest, derive_steps
 from traceq.store.rules import Rule
@@ -120,6 +120,7 @@ def ingest(
     store = store.resolve() if store.is_symlink() else store
     found = expand(paths)
     in_folders = set(found) - set(paths)
+    found = list(dict.fromkeys(captured.trace_of(path) or path for path in found))
     with files.scratch_folder(store) as folder:
         target = Target(store, _held(store))
         outcomes = []
@@ -169,35 +170,33 @@ def default_label(path: str, rank_of: tuple[int, int] | None = None) -> str:
     """The run a file belongs to when the user does not say: its folder for one of several ranks, else its own name."""
     if path == "-":
         return "stdin"
-    full = Path(_as_text(str(Path(path).resolve())))
+    full = Path(path_as_text(str(Path(path).resolve())))
     if rank_of and rank_of[1] > 1 and full.parent.name:
         return full.parent.name
     return SUFFIXES.sub("", full.name) or full.name
 
 
-def _as_text(path: str) -> str:
-    """A file's name as text: bytes of it that are no UTF-8 as escapes."""
-    return os.fsencode(path).decode("utf-8", "backslashreplace")
-
-
 def _held(store: Path) -> publish.Held:
     if not store.exists():
-        return publish.Held({}, set(), set())
+        return publish.Held({}, set(), set(), {})
     with contextlib.closing(files.open_store(store)) as con:
         return publish.held(con)
 
 
 def _one(path: str, scratch: Path, target: Target, options: Options, progress: Progress | None) -> Outcome:
     try:
-        if run := _run_with(path, target.held):
-            return _known(path, run, target.held, options)
+        record = captured.find(path)
+        if run := _run_with(path, record, target.held):
+            return _known(path, scratch, run, record, target, options)
+        if record and captured.is_record(path):
+            return _read_record(record, scratch, target.store, options)
         try:
-            return _read(path, scratch, target.store, options, progress)
+            return _read(path, record, scratch, target.store, options, progress)
         except duckdb.OutOfMemoryException:  # a single value of tens of MB needs more than any number of events
             if path == "-":
                 raise
             scratch.unlink(missing_ok=True)
-            return _read(path, scratch, target.store, options, progress, LARGE_MEMORY_LIMIT)
+            return _read(path, record, scratch, target.store, options, progress, LARGE_MEMORY_LIMIT)
     except TraceqError as error:
         return Outcome(path, "failed", error=error)
     except (duckdb.OutOfMemoryException, duckdb.IOException, duckdb.TransactionException, OSError) as error:
@@ -206,20 +205,29 @@ def _one(path: str, scratch: Path, target: Target, options: Options, progress: P
         return Outcome(path, "failed", error=TraceqError(f"{path}: no room for it: {what}", hint, Status.STORE))
 
 
-def _known(path: str, run: str, held: publish.Held, options: Options) -> Outcome:
-    """The outcome for a file that is in the store; what was asked of it and is not done is said."""
-    if options.strict and run in held.salvaged:
+def _known(path: str, scratch: Path, run: str, record: Record | None, target: Target, options: Options) -> Outcome:
+    """The outcome for a file that is in the store; what was asked of it and is not done is said.
+
+    Its record may be new: that goes to the scratch store, and with it to the run.
+    """
+    if options.strict and run in target.held.salvaged:
         raise TraceqError(f"{path}: in the store as run {run!r}, but damaged", "leave --strict out", Status.INPUT)
     placed = [f"already in the store as the run {run!r}"]
     if options.label not in (None, run):
         placed.append(f"which keeps its label ({options.label!r} is not applied)")
     if options.step_ns:
         placed.append("whose step time is now the given one")
-    return Outcome(path, "known", run=run, placed=", ".join(placed))
+    if record and record.sha256 not in target.held.captures:
+        with _scratch(scratch, target.store, MEMORY_LIMIT, options.rules) as con:
+            captured.write(con, record, record.rank_of)
+            con.execute("CHECKPOINT")
+    return Outcome(path, "known", run=run, sha256=record.sha256 if record else "", placed=", ".join(placed))
 
 
-def _run_with(path: str, held: publish.Held) -> str | None:
+def _run_with(path: str, record: Record | None, held: publish.Held) -> str | None:
     """The run that holds this very file; only a file of a size that occurs is read to see."""
+    if record and captured.is_record(path):
+        return held.captures.get(record.sha256)
     if path == "-" or not (Path(path).is_file() or nsys.is_export(path)):
         return None
     found = nsys.files_of(path)
@@ -230,9 +238,28 @@ def _size(found: Sequence[Path]) -> int:
     return sum(file.stat().st_size for file in found)
 
 
+def _read_record(record: Record, scratch: Path, store: Path, options: Options) -> Outcome:
+    """A record whose trace was not recorded, or is not beside it: a run without a trace."""
+    with _scratch(scratch, store, MEMORY_LIMIT, options.rules) as con:
+        started = time.monotonic_ns()
+        captured.write(con, record, record.rank_of)
+        con.execute("CHECKPOINT")
+    return Outcome(
+        str(record.path),
+        "ingested",
+        run=options.label or record.label or default_label(str(record.path), record.rank_of),
+        rank=record.rank_of[0] if record.rank_of else None,
+        sha256=record.sha256,
+        size_bytes=record.size_bytes,
+        read_ns=time.monotonic_ns() - started,
+        placed="a run without a trace: there is none beside this record",
+    )
+
+
 def _read(
-    path: str, scratch: Path, store: Path, options: Options, progress: Progress | None, memory: str = MEMORY_LIMIT
-) -> Outcome:
+    path: str, record: Record | None, scratch: Path, store: Path, options: Options, progress: Progress | None,
+    memory: str = MEMORY_LIMIT,
+) -> Outcome:  # fmt: skip
     with _scratch(scratch, store, memory, options.rules) as con:
         started = time.monotonic_ns()
         if nsys.is_export(path):
@@ -243,12 +270,16 @@ def _read(
         clipped = derive(con)
         _check_steps(con, facts.name, options.step_range)
         counts = _counts(con)
+        if record and not facts.rank_of:
+            facts = replace(facts, rank_of=record.rank_of)
         publish.write_trace(con, _trace(facts) | {"clipped_rows": clipped}, options.step_ns)
+        if record:
+            captured.write(con, record, facts.rank_of)
         con.execute("CHECKPOINT")
     return Outcome(
         path,
         "ingested",
-        run=options.label or default_label(path, facts.rank_of),
+        run=options.label or (record and record.label) or default_label(path, facts.rank_of),
         rank=facts.rank_of[0] if facts.rank_of else None,
         sha256=facts.sha256,
         size_bytes=facts.size_bytes,
@@ -328,7 +359,7 @@ def _scratch(path: Path, store: Path, memory: str, users: list[Rule] | None) -> 
 
 
 def _publish(store: Path, folder: Path, outcomes: list[Outcome], options: Options) -> list[Outcome]:
-    has_new = any(o.result == "ingested" for o in outcomes)
+    has_new = any((folder / f"{n}.duckdb").exists() for n, _ in enumerate(outcomes))
     is_told_more = options.step_ns or options.rules is not None
     if not has_new and not (is_told_more and any(o.result == "known" for o in outcomes)):
         return outcomes
@@ -338,6 +369,8 @@ def _publish(store: Path, folder: Path, outcomes: list[Outcome], options: Option
         for number, outcome in enumerate(outcomes):
             if outcome.result == "ingested":
                 outcome = _add(con, folder / f"{number}.duckdb", outcome)
+            elif (scratch := folder / f"{number}.duckdb").exists():
+                outcome = _add_record(con, scratch, outcome)
             if outcome.run and options.step_ns:
                 publish.set_step(con, outcome.run, options.step_ns)
             published.append(outcome)
@@ -349,7 +382,8 @@ def _publish(store: Path, folder: Path, outcomes: list[Outcome], options: Option
 
 def _add(con: duckdb.DuckDBPyConnection, scratch: Path, outcome: Outcome) -> Outcome:
     """Add one trace, unless a file with the same content came in meanwhile."""
-    if scratch.exists() and (run := publish.held(con).runs.get(outcome.sha256)):
+    held = publish.held(con)
+    if scratch.exists() and (run := (held.runs | held.captures).get(outcome.sha256)):
         return replace(outcome, result="known", run=run)
     wanted = outcome.run or "run"
     label = publish.add_trace(con, scratch, wanted)
@@ -360,10 +394,21 @@ def _add(con: duckdb.DuckDBPyConnection, scratch: Path, outcome: Outcome) -> Out
     return replace(outcome, run=label, placed=note)
 
 
+def _add_record(con: duckdb.DuckDBPyConnection, scratch: Path, outcome: Outcome) -> Outcome:
+    """Add the record of a trace that the store has, unless it came in meanwhile or the run has another one."""
+    if outcome.sha256 in publish.held(con).captures:
+        return outcome
+    is_added = publish.add_capture(con, scratch, outcome.run or "run")
+    what = "what its capture measured is new" if is_added else "the record beside it is not taken in: the run has one"
+    return replace(outcome, placed=f"{outcome.placed}, {what}")
+
+
 def _in_the_way(con: duckdb.DuckDBPyConnection, label: str, rank: int | None) -> tuple[str, str]:
     """What the run `label` holds that keeps a trace of `rank` out, and the names of its files."""
     found = con.execute(
-        "SELECT t.path, t.rank FROM traces AS t JOIN runs AS r USING (run_id) WHERE r.label = ? ORDER BY ALL", [label]
+        "WITH f AS (SELECT run_id, path, rank FROM traces UNION SELECT run_id, path, rank FROM captures) "
+        "SELECT f.path, f.rank FROM f JOIN runs AS r USING (run_id) WHERE r.label = ? ORDER BY ALL",
+        [label],
     ).fetchall()
     what = "a trace" if rank is None else f"rank {rank}" if rank in {r for _, r in found} else "another job"
     return what, ", ".join(Path(path).name for path, _ in found)
@@ -373,7 +418,7 @@ def _trace(facts: Facts) -> dict[str, object]:
     return {
         "rank": facts.rank_of[0] if facts.rank_of else None,
         "world_size": facts.rank_of[1] if facts.rank_of else None,
-        "path": "-" if facts.name == "standard input" else _as_text(facts.name),
+        "path": "-" if facts.name == "standard input" else path_as_text(facts.name),
         "format": facts.format,
         "sha256": facts.sha256,
         "size_bytes": facts.size_bytes,

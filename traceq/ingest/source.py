@@ -187,3 +187,8 @@ def digest(files: Sequence[Path]) -> str:
         return hashlib.sha256(lines.encode("utf-8", "surrogateescape")).hexdigest()
     with files[0].open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def path_as_text(path: str | Path) -> str:
+    """A file's name as text: bytes of it that are no UTF-8 as escapes."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")

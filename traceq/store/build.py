@@ -12,8 +12,9 @@ from traceq.version import __version__
 HERE = Path(__file__).parent
 RULES = HERE / "rules.csv"
 CLASSIFY = HERE / "derive" / "70_classify.sql"
-SCHEMA_VERSION = 2
-STORE_TABLES = ("meta", "rules", "runs", "traces")
+SCHEMA_VERSION = 3
+RUN_TABLES = ("captures", "timings", "graph_breaks", "recompiles", "compile_phases", "kernel_sources")
+STORE_TABLES = ("meta", "rules", "runs", "traces", *RUN_TABLES)
 CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,

@@ -27,26 +27,26 @@ COMMENT ON TABLE runs IS 'one row an experiment: a single trace, or one trace a 
 COMMENT ON COLUMN runs.run_id IS 'number of the run within the store';
 COMMENT ON COLUMN runs.label IS 'unique name of the run: given with --label, else from the name of the file or, for one of several ranks, of its folder';
 COMMENT ON COLUMN runs.created_at IS 'when the first trace of the run was ingested, in UTC';
-COMMENT ON COLUMN runs.command IS 'command that was captured; not filled by this version';
-COMMENT ON COLUMN runs.mode IS 'mode of the capture, e.g. eager, default, reduce-overhead; not filled by this version';
-COMMENT ON COLUMN runs.torch_version IS 'version of PyTorch; not filled by this version';
-COMMENT ON COLUMN runs.triton_version IS 'version of Triton; not filled by this version';
+COMMENT ON COLUMN runs.command IS 'command that was captured, without the folders of its script; NULL if the run is no capture';
+COMMENT ON COLUMN runs.mode IS 'mode of the capture, e.g. eager, default, reduce-overhead; NULL if the run is no capture';
+COMMENT ON COLUMN runs.torch_version IS 'version of PyTorch that ran; NULL if the run is no capture';
+COMMENT ON COLUMN runs.triton_version IS 'version of Triton beside it; NULL if the run is no capture, or there was none';
 COMMENT ON COLUMN runs.gpu IS 'names of the GPUs in the first trace of the run, joined by commas; NULL if the file does not name them';
-COMMENT ON COLUMN runs.step_pipelined_ns IS 'un-profiled step time in ns without synchronisation between steps, as given with --step; NULL if not given';
-COMMENT ON COLUMN runs.step_pipelined_low_ns IS 'lower end of the interval of step_pipelined_ns, in ns; not filled by this version';
-COMMENT ON COLUMN runs.step_pipelined_high_ns IS 'upper end of the interval of step_pipelined_ns, in ns; not filled by this version';
-COMMENT ON COLUMN runs.step_synced_ns IS 'un-profiled step time in ns with synchronisation after each step; not filled by this version';
-COMMENT ON COLUMN runs.step_synced_low_ns IS 'lower end of the interval of step_synced_ns, in ns; not filled by this version';
-COMMENT ON COLUMN runs.step_synced_high_ns IS 'upper end of the interval of step_synced_ns, in ns; not filled by this version';
-COMMENT ON COLUMN runs.peak_memory_bytes IS 'peak GPU memory in bytes, measured without the profiler; not filled by this version';
-COMMENT ON COLUMN runs.details IS 'what else a capture recorded, as JSON; not filled by this version';
+COMMENT ON COLUMN runs.step_pipelined_ns IS 'un-profiled step time in ns without synchronisation between steps, as captured or given with --step; NULL if neither';
+COMMENT ON COLUMN runs.step_pipelined_low_ns IS 'lower end of the 95 % interval of step_pipelined_ns, in ns; NULL if not captured';
+COMMENT ON COLUMN runs.step_pipelined_high_ns IS 'upper end of the 95 % interval of step_pipelined_ns, in ns; NULL if not captured';
+COMMENT ON COLUMN runs.step_synced_ns IS 'un-profiled step time in ns with synchronisation after each step; NULL if not captured';
+COMMENT ON COLUMN runs.step_synced_low_ns IS 'lower end of the 95 % interval of step_synced_ns, in ns; NULL if not captured';
+COMMENT ON COLUMN runs.step_synced_high_ns IS 'upper end of the 95 % interval of step_synced_ns, in ns; NULL if not captured';
+COMMENT ON COLUMN runs.peak_memory_bytes IS 'peak GPU memory in bytes, measured without the profiler; NULL if not captured';
+COMMENT ON COLUMN runs.details IS 'what else a capture recorded (seed, exit status, outputs, peaks, notes), as JSON; NULL if the run is no capture';
 
 -- traces --------------------------------------------------------------------------------------------------------------
 
 COMMENT ON TABLE traces IS 'one row an ingested file';
 COMMENT ON COLUMN traces.trace_id IS 'number of the trace within the store; the other tables refer to it';
 COMMENT ON COLUMN traces.run_id IS 'run that the trace belongs to (runs.run_id)';
-COMMENT ON COLUMN traces.rank IS 'rank recorded in the file; NULL if the file does not say';
+COMMENT ON COLUMN traces.rank IS 'rank recorded in the file, or else by its capture; NULL if neither says';
 COMMENT ON COLUMN traces.world_size IS 'number of ranks recorded in the file, rank + 1 where it has the rank alone; NULL if the file does not say its rank';
 COMMENT ON COLUMN traces.path IS 'path of the file as it was found at ingest; - for standard input';
 COMMENT ON COLUMN traces.format IS 'kineto (a Chrome trace of torch.profiler) or nsys (an export of Nsight Systems)';
@@ -61,6 +61,74 @@ COMMENT ON COLUMN traces.clipped_rows IS 'operators, ranges and Python calls tha
 COMMENT ON COLUMN traces.op_disagreements IS 'GPU activities whose External id names another operator than the one open at their launch';
 COMMENT ON COLUMN traces.warnings IS 'what ingest noted about the file, as a JSON list of sentences; empty list if nothing';
 COMMENT ON COLUMN traces.metadata IS 'top-level keys of the file (nsys: versions, graph mode) as JSON; logs and keys that may name a person, machine or path are left out';
+
+-- captures ------------------------------------------------------------------------------------------------------------
+
+COMMENT ON TABLE captures IS 'one row a record that traceq capture wrote: one process of a run, with its trace or without';
+COMMENT ON COLUMN captures.run_id IS 'run that the row belongs to (runs.run_id)';
+COMMENT ON COLUMN captures.rank IS 'rank that recorded it; NULL if it is not one of several';
+COMMENT ON COLUMN captures.world_size IS 'number of ranks of the run; NULL if it is not one of several';
+COMMENT ON COLUMN captures.path IS 'path of the record as it was found at ingest';
+COMMENT ON COLUMN captures.sha256 IS 'SHA-256 of the record as it lies on disk, in hexadecimal; no two captures of a store share it';
+COMMENT ON COLUMN captures.size_bytes IS 'size in bytes of the record as it lies on disk';
+COMMENT ON COLUMN captures.has_facts IS 'whether it was recorded what torch.compile did: then no row in graph_breaks means that there was none';
+
+-- timings -------------------------------------------------------------------------------------------------------------
+
+COMMENT ON TABLE timings IS 'one row a measurement of steps without the profiler, as traceq capture made it';
+COMMENT ON COLUMN timings.run_id IS 'run that the row belongs to (runs.run_id)';
+COMMENT ON COLUMN timings.rank IS 'rank that recorded it; NULL if it is not one of several';
+COMMENT ON COLUMN timings.kind IS 'pipelined (nothing waits between the steps of a block) or synced (the host waits for the GPU after each step)';
+COMMENT ON COLUMN timings.block IS 'number of the measurement among those of its kind, in order of time';
+COMMENT ON COLUMN timings.steps IS 'steps that were timed together: many in a pipelined block, 1 where each step is timed alone';
+COMMENT ON COLUMN timings.ns IS 'time of all steps of the block in ns; over steps it is the time of one';
+
+-- graph_breaks --------------------------------------------------------------------------------------------------------
+
+COMMENT ON TABLE graph_breaks IS 'one row a reason and place at which torch.compile had to split a graph';
+COMMENT ON COLUMN graph_breaks.run_id IS 'run that the row belongs to (runs.run_id)';
+COMMENT ON COLUMN graph_breaks.rank IS 'rank that recorded it; NULL if it is not one of several';
+COMMENT ON COLUMN graph_breaks.reason IS 'why the graph breaks, in the words of TorchDynamo, its first line';
+COMMENT ON COLUMN graph_breaks.file IS 'file of the users line, from the working folder where it lies in it, else without the folders above; NULL if not known';
+COMMENT ON COLUMN graph_breaks.line IS 'line of the users code that breaks the graph; NULL if not known';
+COMMENT ON COLUMN graph_breaks.function IS 'function of that line; NULL if not known';
+COMMENT ON COLUMN graph_breaks.count IS 'graphs that broke there for that reason, over all compilations';
+
+-- recompiles ----------------------------------------------------------------------------------------------------------
+
+COMMENT ON TABLE recompiles IS 'one row a guard whose failure made torch.compile compile a function again';
+COMMENT ON COLUMN recompiles.run_id IS 'run that the row belongs to (runs.run_id)';
+COMMENT ON COLUMN recompiles.rank IS 'rank that recorded it; NULL if it is not one of several';
+COMMENT ON COLUMN recompiles.function IS 'function that was compiled again; NULL if not known';
+COMMENT ON COLUMN recompiles.file IS 'file of the function, as graph_breaks.file; NULL if not known';
+COMMENT ON COLUMN recompiles.line IS 'line on which the function begins; NULL if not known';
+COMMENT ON COLUMN recompiles.guard IS 'the guard that failed first, as TorchDynamo words it; NULL if not known';
+COMMENT ON COLUMN recompiles.count IS 'compilations that this failure caused';
+
+-- compile_phases ------------------------------------------------------------------------------------------------------
+
+COMMENT ON TABLE compile_phases IS 'one row a phase of compiling, over all compilations of the process; the phases do not overlap, so their sum is the whole';
+COMMENT ON COLUMN compile_phases.run_id IS 'run that the row belongs to (runs.run_id)';
+COMMENT ON COLUMN compile_phases.rank IS 'rank that recorded it; NULL if it is not one of several';
+COMMENT ON COLUMN compile_phases.phase IS 'part of the compiler, e.g. dynamo, aot_autograd, inductor, triton; docs/queries/compile_time.md explains each';
+COMMENT ON COLUMN compile_phases.ns IS 'time spent in it in ns, without the phases that ran inside it';
+COMMENT ON COLUMN compile_phases.count IS 'how often it ran';
+
+-- kernel_sources ------------------------------------------------------------------------------------------------------
+
+COMMENT ON TABLE kernel_sources IS 'one row a kernel that torch.compile generated, with its source';
+COMMENT ON COLUMN kernel_sources.run_id IS 'run that the row belongs to (runs.run_id)';
+COMMENT ON COLUMN kernel_sources.rank IS 'rank that recorded it; NULL if it is not one of several';
+COMMENT ON COLUMN kernel_sources.kernel IS 'name of the kernel as a trace shows it (gpu_activities.name, ops.name)';
+COMMENT ON COLUMN kernel_sources.hash IS 'key of the generated file, as traces name it (ops.kernel_hash); NULL if not known';
+COMMENT ON COLUMN kernel_sources.language IS 'triton, or cpp for kernels of the CPU';
+COMMENT ON COLUMN kernel_sources.source IS 'the generated source, whole';
+COMMENT ON COLUMN kernel_sources.num_warps IS 'warps a block (Triton), of the configuration chosen; NULL if not known, or no Triton kernel';
+COMMENT ON COLUMN kernel_sources.num_stages IS 'stages of the software pipeline (Triton); NULL if not known, or no Triton kernel';
+COMMENT ON COLUMN kernel_sources.registers IS 'registers per thread as compiled; NULL if not known, or no Triton kernel';
+COMMENT ON COLUMN kernel_sources.spills IS 'registers spilled to memory per thread; NULL if not known, or no Triton kernel';
+COMMENT ON COLUMN kernel_sources.shared_bytes IS 'shared memory per block in bytes; NULL if not known, or no Triton kernel';
+COMMENT ON COLUMN kernel_sources.ops IS 'operators that the kernel computes, as a JSON list of their names; NULL if not known';
 
 -- event_counts --------------------------------------------------------------------------------------------------------
 
@@ -84,8 +152,9 @@ COMMENT ON COLUMN devices.uuid IS 'UUID of the GPU; NULL in Kineto traces';
 COMMENT ON COLUMN devices.sm_count IS 'number of streaming multiprocessors (compute units on AMD); NULL if the file does not list its devices';
 COMMENT ON COLUMN devices.memory_bytes IS 'total memory of the GPU in bytes; NULL if the file does not say';
 COMMENT ON COLUMN devices.compute_capability IS 'CUDA compute capability, e.g. 9.0; NULL if the file does not say';
-COMMENT ON COLUMN devices.peak_bytes_per_s IS 'highest memory bandwidth in bytes a second: as recorded (nsys), else by the data sheet; NULL for a model that traceq does not know';
-COMMENT ON COLUMN devices.peak_flops IS 'FLOP/s by the data sheet, dense, tensor cores where there are any, as JSON by number format, e.g. bfloat16; NULL for an unknown model';
+COMMENT ON COLUMN devices.peak_bytes_per_s IS 'highest memory bandwidth in bytes a second: as measured, else as recorded (nsys), else by the data sheet; NULL for an unknown model';
+COMMENT ON COLUMN devices.peak_flops IS 'FLOP/s as measured, else by the data sheet, dense, with tensor cores, as JSON by number format, e.g. bfloat16; NULL for an unknown model';
+COMMENT ON COLUMN devices.peak_source IS 'where the two peaks are from: data sheet (in nsys exports the driver), or measured (traceq capture); NULL without a peak';
 
 -- device_ordinals -----------------------------------------------------------------------------------------------------
 
@@ -430,6 +499,15 @@ COMMENT ON VIEW good_steps IS 'the steps that count in figures per step: those w
 COMMENT ON COLUMN good_steps.trace_id IS 'trace that the step belongs to (traces.trace_id)';
 COMMENT ON COLUMN good_steps.pid IS 'process whose launches the step takes, as text (steps.pid)';
 COMMENT ON COLUMN good_steps.step IS 'number of the step (steps.step)';
+
+-- step_windows --------------------------------------------------------------------------------------------------------
+
+COMMENT ON VIEW step_windows IS 'the periods of steps: from the first GPU activity of a step that counts to that of the next, if it counts too';
+COMMENT ON COLUMN step_windows.trace_id IS 'trace that the step belongs to (traces.trace_id)';
+COMMENT ON COLUMN step_windows.pid IS 'process whose launches the step takes, as text (steps.pid)';
+COMMENT ON COLUMN step_windows.step IS 'number of the step (steps.step)';
+COMMENT ON COLUMN step_windows.start_ns IS 'start of its first GPU activity (steps.gpu_start_ns)';
+COMMENT ON COLUMN step_windows.end_ns IS 'start of the first GPU activity of the next step; in between is steps.period_ns';
 
 -- kernels -------------------------------------------------------------------------------------------------------------
 

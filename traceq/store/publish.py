@@ -2,30 +2,51 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
 
+from traceq.store import captures
 from traceq.store.build import trace_tables
 from traceq.store.files import quoted
 
 NAME_GPUS = """
-UPDATE runs SET gpu = (
+UPDATE runs SET gpu = coalesce((
     SELECT string_agg(DISTINCT d.name, ', ' ORDER BY d.name) FROM devices AS d JOIN traces AS t USING (trace_id)
     WHERE t.run_id = runs.run_id
-) WHERE run_id = ?
+), gpu) WHERE run_id = ?
+"""
+
+# How many files of a run leave no place in it for those of the scratch store.
+IN_THE_WAY = """
+WITH held AS (
+    SELECT rank, world_size FROM traces WHERE run_id = $run
+    UNION ALL SELECT rank, world_size FROM captures WHERE run_id = $run
+), coming AS (
+    SELECT rank, world_size FROM scratch.traces UNION ALL SELECT rank, world_size FROM scratch.captures
+)
+SELECT count(*) FROM held AS h, coming AS c
+WHERE h.rank = c.rank OR h.rank IS NULL OR c.rank IS NULL OR h.world_size IS DISTINCT FROM c.world_size
+"""
+SAME_RANK = """
+SELECT count(*) FROM captures AS h, scratch.captures AS c WHERE h.run_id = $run AND h.rank IS NOT DISTINCT FROM c.rank
 """
 
 
 @dataclass(frozen=True)
 class Held:
-    """The files that a store holds: the run of each by its sha256, the sizes that occur, the damaged runs."""
+    """The files that a store holds: the run of each by its sha256, the sizes that occur, the damaged runs.
+
+    `captures` are the runs of records of captures, by the sha256 of the record.
+    """
 
     runs: dict[str, str]
     sizes: set[int]
     salvaged: set[str]
+    captures: dict[str, str]
 
 
 def held(con: duckdb.DuckDBPyConnection) -> Held:
@@ -33,15 +54,17 @@ def held(con: duckdb.DuckDBPyConnection) -> Held:
     found = con.execute(
         "SELECT t.sha256, r.label, t.size_bytes, t.status FROM traces AS t JOIN runs AS r USING (run_id)"
     ).fetchall()
+    records = con.execute("SELECT c.sha256, r.label FROM captures AS c JOIN runs AS r USING (run_id)").fetchall()
     return Held(
         {sha256: run for sha256, run, _, _ in found},
         {size for _, _, size, _ in found},
         {run for _, run, _, status in found if status == "salvaged"},
+        dict(records),
     )
 
 
 def add_trace(con: duckdb.DuckDBPyConnection, scratch: Path, label: str) -> str:
-    """Copy the one trace of `scratch` into the store under the run `label`, and return the label it got.
+    """Copy what `scratch` holds (one trace, a capture, or both) into the store under the run `label`; the label it got.
 
     A run holds one trace a rank. If that place is taken by another file, the trace becomes a run of its own with a
     number behind the label: two files are never merged into one rank, and none replaces the other. A scratch store that
@@ -50,8 +73,7 @@ def add_trace(con: duckdb.DuckDBPyConnection, scratch: Path, label: str) -> str:
     if not scratch.exists():
         con.execute("UPDATE runs SET label = ?", [label])
         return label
-    con.execute(f"ATTACH {quoted(scratch)} AS scratch (READ_ONLY)")
-    try:
+    with _attached(con, scratch):
         run_id, label = _run_for(con, label)
         trace_id = _scalar(con, "SELECT coalesce(max(trace_id), 0) + 1 FROM traces")
         con.execute(
@@ -62,15 +84,37 @@ def add_trace(con: duckdb.DuckDBPyConnection, scratch: Path, label: str) -> str:
             con.execute(
                 f"INSERT INTO {table} BY NAME SELECT * REPLACE (? AS trace_id) FROM scratch.{table}", [trace_id]
             )
+        captures.add(con, run_id)
         con.execute(NAME_GPUS, [run_id])
-    finally:
-        con.execute("DETACH scratch")
     return label
 
 
+def add_capture(con: duckdb.DuckDBPyConnection, scratch: Path, label: str) -> bool:
+    """Copy the capture of `scratch` to the run `label`, which has its trace; False if it has one of that rank."""
+    with _attached(con, scratch):
+        run_id = _scalar(con, "SELECT run_id FROM runs WHERE label = $label", label=label)
+        if _scalar(con, SAME_RANK, run=run_id):
+            return False
+        captures.add(con, run_id)
+    return True
+
+
+@contextlib.contextmanager
+def _attached(con: duckdb.DuckDBPyConnection, scratch: Path) -> Iterator[None]:
+    con.execute(f"ATTACH {quoted(scratch)} AS scratch (READ_ONLY)")
+    try:
+        yield
+    finally:
+        con.execute("DETACH scratch")
+
+
 def set_step(con: duckdb.DuckDBPyConnection, label: str, step_ns: int) -> None:
-    """Record the un-profiled pipelined step time of a run, as measured elsewhere."""
-    con.execute("UPDATE runs SET step_pipelined_ns = ? WHERE label = ?", [step_ns, label])
+    """Record the un-profiled pipelined step time of a run, as measured elsewhere, so without an interval."""
+    con.execute(
+        "UPDATE runs SET step_pipelined_ns = ?, step_pipelined_low_ns = NULL, step_pipelined_high_ns = NULL "
+        "WHERE label = ?",
+        [step_ns, label],
+    )
 
 
 def _run_for(con: duckdb.DuckDBPyConnection, wanted: str) -> tuple[int, str]:
@@ -79,16 +123,7 @@ def _run_for(con: duckdb.DuckDBPyConnection, wanted: str) -> tuple[int, str]:
         found = con.execute("SELECT run_id FROM runs WHERE label = ?", [label]).fetchone()
         if not found:
             return _new_run(con, label), label
-        taken = con.execute(
-            """
-            SELECT count(*) FROM traces AS t, scratch.traces AS s
-            WHERE t.run_id = ? AND (
-                t.rank = s.rank OR t.rank IS NULL OR s.rank IS NULL OR t.world_size IS DISTINCT FROM s.world_size
-            )
-            """,
-            [found[0]],
-        ).fetchone()
-        if taken and not taken[0]:
+        if not _scalar(con, IN_THE_WAY, run=found[0]):
             return int(found[0]), label
         number += 1
         label = f"{wanted}-{number}"
@@ -108,8 +143,8 @@ def write_trace(con: duckdb.DuckDBPyConnection, trace: dict[str, object], step_n
     """The rows of `traces` and `runs` in a scratch store; their ids and the label are given when it is published."""
     row = {
         **trace,
-        "warnings": _json(trace["warnings"]),
-        "metadata": _json(trace["metadata"]),
+        "warnings": captures.as_json(trace["warnings"]),
+        "metadata": captures.as_json(trace["metadata"]),
     }
     names = ", ".join(f"? AS {name}" for name in row)
     con.execute(
@@ -141,11 +176,6 @@ def write_trace(con: duckdb.DuckDBPyConnection, trace: dict[str, object], step_n
     )
 
 
-def _json(value: object) -> str:
-    """JSON that DuckDB takes: half a surrogate pair is no text."""
-    return json.dumps(value, allow_nan=False, ensure_ascii=False).encode("utf-8", "replace").decode()
-
-
-def _scalar(con: duckdb.DuckDBPyConnection, sql: str) -> int:
-    found = con.execute(sql).fetchone()
+def _scalar(con: duckdb.DuckDBPyConnection, sql: str, **values: object) -> int:
+    found = con.execute(sql, values or None).fetchone()
     return int(found[0]) if found else 0

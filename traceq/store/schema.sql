@@ -23,6 +23,30 @@ CREATE TABLE traces (
     clipped_rows BIGINT NOT NULL, op_disagreements BIGINT NOT NULL, warnings JSON, metadata JSON
 );
 
+CREATE TABLE captures (
+    run_id BIGINT NOT NULL, rank BIGINT, world_size BIGINT, path VARCHAR NOT NULL, sha256 VARCHAR NOT NULL, size_bytes BIGINT NOT NULL,
+    has_facts BOOLEAN NOT NULL
+);
+
+CREATE TABLE timings (
+    run_id BIGINT NOT NULL, rank BIGINT, kind VARCHAR NOT NULL, block BIGINT NOT NULL, steps BIGINT NOT NULL, ns BIGINT NOT NULL
+);
+
+CREATE TABLE graph_breaks (
+    run_id BIGINT NOT NULL, rank BIGINT, reason VARCHAR NOT NULL, file VARCHAR, line BIGINT, function VARCHAR, count BIGINT NOT NULL
+);
+
+CREATE TABLE recompiles (
+    run_id BIGINT NOT NULL, rank BIGINT, function VARCHAR, file VARCHAR, line BIGINT, guard VARCHAR, count BIGINT NOT NULL
+);
+
+CREATE TABLE compile_phases (run_id BIGINT NOT NULL, rank BIGINT, phase VARCHAR NOT NULL, ns BIGINT NOT NULL, count BIGINT NOT NULL);
+
+CREATE TABLE kernel_sources (
+    run_id BIGINT NOT NULL, rank BIGINT, kernel VARCHAR NOT NULL, hash VARCHAR, language VARCHAR NOT NULL, source VARCHAR NOT NULL,
+    num_warps BIGINT, num_stages BIGINT, registers BIGINT, spills BIGINT, shared_bytes BIGINT, ops JSON
+);
+
 CREATE TABLE event_counts (
     trace_id BIGINT NOT NULL, ph VARCHAR, category VARCHAR, stored_in VARCHAR, kept BIGINT NOT NULL,
     skipped BIGINT NOT NULL, lost BIGINT NOT NULL, reason VARCHAR
@@ -30,7 +54,7 @@ CREATE TABLE event_counts (
 
 CREATE TABLE devices (
     trace_id BIGINT NOT NULL, device BIGINT NOT NULL, name VARCHAR, uuid VARCHAR, sm_count BIGINT, memory_bytes BIGINT,
-    compute_capability VARCHAR, peak_bytes_per_s BIGINT, peak_flops JSON
+    compute_capability VARCHAR, peak_bytes_per_s BIGINT, peak_flops JSON, peak_source VARCHAR
 );
 
 CREATE TABLE device_ordinals (trace_id BIGINT NOT NULL, pid VARCHAR, ordinal BIGINT NOT NULL, device BIGINT NOT NULL);

@@ -6,6 +6,11 @@ FROM traces AS t JOIN runs AS r USING (run_id);
 
 CREATE VIEW good_steps AS SELECT trace_id, pid, step FROM steps WHERE len(flags) = 0;
 
+CREATE VIEW step_windows AS
+SELECT s.trace_id, s.pid, s.step, s.gpu_start_ns AS start_ns, s.gpu_start_ns + s.period_ns AS end_ns
+FROM steps AS s JOIN steps AS n ON n.trace_id = s.trace_id AND n.pid = s.pid AND n.step = s.step + 1
+WHERE s.period_ns > 0 AND len(s.flags) = 0 AND len(n.flags) = 0;
+
 CREATE VIEW kernels AS
 SELECT l.run, l.rank, a.* FROM gpu_activities AS a JOIN labels AS l USING (trace_id) WHERE a.kind = 'kernel';
 

@@ -54,7 +54,8 @@ known AS (
 )
 SELECT
     1 AS trace_id, coalesce(l.device, u.device) AS device, l.name, l.uuid, l.sm_count, l.memory_bytes, l.compute_capability,
-    coalesce(l.peak_bytes_per_s, p.peak_bytes_per_s) AS peak_bytes_per_s, p.peak_flops
+    coalesce(l.peak_bytes_per_s, p.peak_bytes_per_s) AS peak_bytes_per_s, p.peak_flops,
+    CASE WHEN coalesce(l.peak_bytes_per_s, p.peak_bytes_per_s) IS NOT NULL THEN 'data sheet' END AS peak_source
 FROM stage.listed_devices AS l FULL JOIN used AS u ON u.device = l.device
 LEFT JOIN peaks AS p ON p.name = l.name
 WHERE u.device IS NOT NULL OR NOT EXISTS (FROM used)

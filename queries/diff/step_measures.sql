@@ -1,0 +1,108 @@
+-- title: Each step in figures that can be compared
+-- what: For each step that counts its period, busy and idle time, kernel time by kind, kernels and launches; the samples that medians and intervals come from.
+-- value: Steps that scatter widely make a small difference between two runs meaningless.
+-- needs: gpu_activities, steps
+-- param: run VARCHAR = NULL -- run label; NULL means all runs
+-- param: skip VARCHAR = NULL -- numbers of steps to leave out, e.g. 3,4
+-- param: by_name BOOLEAN = false -- categories by the kernels' names alone
+-- column: run VARCHAR -- run label
+-- column: rank BIGINT -- rank of the trace; NULL if the file does not say
+-- column: step BIGINT -- number of the step
+-- column: period_ns BIGINT ns -- from its first GPU activity to the next step's; NULL unless that step counts too
+-- column: busy_ns BIGINT ns -- union of its GPU work, summed over devices; NULL if graph replays were not recorded
+-- column: heavy_busy_ns BIGINT ns -- union of its heavy kernels and of copies between host and device, likewise
+-- column: kernel_ns BIGINT ns -- sum of the kernels' durations, likewise
+-- column: heavy_ns BIGINT ns -- of that, gemm, conv, attention and rnn
+-- column: gemm_ns BIGINT ns -- of that, matrix products
+-- column: comm_ns BIGINT ns -- of the kernel time, communication
+-- column: fusible_ns BIGINT ns -- of the kernel time, the rest
+-- column: memop_ns BIGINT ns -- sum of copies and memsets
+-- column: kernels BIGINT count -- kernels; NULL if graph replays were not recorded
+-- column: launches BIGINT count -- launch calls, graph launches included
+-- order: run, rank, step
+-- example: traceq query step_measures --run eager
+
+WITH picked AS (
+    SELECT trace_id, run, rank, invisible_replays = 0 AS is_whole
+    FROM labels
+    WHERE run = coalesce($run::VARCHAR, run)
+),
+
+good AS (
+    SELECT s.*, p.run, p.rank, p.is_whole
+    FROM steps AS s
+    JOIN good_steps AS g ON g.trace_id = s.trace_id AND g.pid = s.pid AND g.step = s.step
+    JOIN picked AS p ON p.trace_id = s.trace_id
+    WHERE NOT list_contains(string_split(coalesce($skip::VARCHAR, ''), ','), s.step::VARCHAR)
+),
+
+work AS (
+    SELECT
+        a.trace_id,
+        a.pid,
+        a.step,
+        a.device,
+        a.activity_id,
+        a.kind,
+        a.dur_ns,
+        a.start_ns,
+        a.start_ns + a.dur_ns AS end_ns,
+        c.category,
+        coalesce(c.category IN ('gemm', 'conv', 'attention', 'rnn'), false) AS is_heavy,
+        a.kind = 'memcpy' AND coalesce(a.copy_kind IN ('HtoD', 'DtoH'), false) AS is_host_copy
+    FROM gpu_activities AS a
+    CROSS JOIN LATERAL (SELECT CASE WHEN $by_name::BOOLEAN THEN a.category_by_name ELSE a.category END AS category) AS c
+    JOIN good AS g ON g.trace_id = a.trace_id AND g.pid = a.pid AND g.step = a.step
+),
+
+marked AS (
+    SELECT
+        *,
+        max(end_ns) OVER (
+            PARTITION BY trace_id, pid, step, device ORDER BY start_ns, end_ns, activity_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ) AS before_ns
+    FROM work
+    WHERE is_heavy OR is_host_copy
+),
+
+heavy AS (
+    SELECT trace_id, pid, step, sum(greatest(end_ns - greatest(start_ns, coalesce(before_ns, start_ns)), 0)) AS ns
+    FROM marked
+    GROUP BY trace_id, pid, step
+),
+
+summed AS (
+    SELECT
+        trace_id,
+        pid,
+        step,
+        coalesce(sum(dur_ns) FILTER (is_heavy), 0) AS heavy_ns,
+        coalesce(sum(dur_ns) FILTER (category = 'gemm'), 0) AS gemm_ns,
+        coalesce(sum(dur_ns) FILTER (category = 'comm'), 0) AS comm_ns,
+        coalesce(sum(dur_ns) FILTER (kind = 'kernel' AND NOT is_heavy AND category <> 'comm'), 0) AS fusible_ns
+    FROM work
+    GROUP BY trace_id, pid, step
+)
+
+SELECT
+    g.run,
+    g.rank,
+    g.step,
+    CASE WHEN w.step IS NOT NULL THEN g.period_ns END AS period_ns,
+    g.gpu_busy_ns AS busy_ns,
+    CASE WHEN g.is_whole THEN coalesce(h.ns, 0) END::BIGINT AS heavy_busy_ns,
+    CASE WHEN g.is_whole THEN g.kernel_ns END AS kernel_ns,
+    CASE WHEN g.is_whole THEN s.heavy_ns END::BIGINT AS heavy_ns,
+    CASE WHEN g.is_whole THEN s.gemm_ns END::BIGINT AS gemm_ns,
+    CASE WHEN g.is_whole THEN s.comm_ns END::BIGINT AS comm_ns,
+    CASE WHEN g.is_whole THEN s.fusible_ns END::BIGINT AS fusible_ns,
+    CASE WHEN g.is_whole THEN g.memop_ns END AS memop_ns,
+    CASE WHEN g.is_whole THEN g.kernels END AS kernels,
+    g.launches
+FROM good AS g
+LEFT JOIN step_windows AS w
+    ON w.trace_id = g.trace_id AND w.pid = g.pid AND w.step = g.step
+    AND NOT list_contains(string_split(coalesce($skip::VARCHAR, ''), ','), (w.step + 1)::VARCHAR)
+LEFT JOIN summed AS s ON s.trace_id = g.trace_id AND s.pid = g.pid AND s.step = g.step
+LEFT JOIN heavy AS h ON h.trace_id = g.trace_id AND h.pid = g.pid AND h.step = g.step
+ORDER BY g.run, g.rank, g.start_ns, g.step, g.pid, g.trace_id

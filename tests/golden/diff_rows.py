@@ -1,0 +1,290 @@
+"""Golden rows of the queries that comparisons rest on, by plain Python and not by traceq."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from definitions import GRAPH_LAUNCH, Row, Step, Trace, by_run, gpu_names, in_order, keyed, percent, ratio
+from explain import Work
+from op_rows import recorded, short_name, steps_of
+
+HEAVY = {"gemm", "conv", "attention", "rnn"}
+Span = tuple[int, int]
+
+
+def skipped(skip: str | None) -> set[int]:
+    return {int(number) for number in skip.split(",")} if skip else set()
+
+
+def category(w: Work, by_name: bool | None) -> str | None:
+    return w.category_by_name if by_name else w.category
+
+
+def part(w: Work, by_name: bool | None) -> str:
+    if w.launch is None:
+        return "carried_over"
+    if w.kind != "kernel":
+        return "memops"
+    if category(w, by_name) in HEAVY:
+        return "heavy"
+    return "comm" if category(w, by_name) == "comm" else "fusible"
+
+
+# Periods ----------------------------------------------------------------------------------------------------
+
+
+def work_of(t: Trace, s: Step) -> list[Work]:
+    step = steps_of(t)
+    return [w for w in t.explained.work if step[w.place] is s]
+
+
+def periods(t: Trace, skip: str | None) -> dict[Any, dict[Step, Span]]:
+    """The windows of each process's steps: of steps that count and are followed by the next one, which counts, too."""
+    out = skipped(skip)
+    found: dict[Any, dict[Step, Span]] = defaultdict(dict)
+    for s in t.good_steps:
+        if s.period and s.is_followed_well and not out & {s.number, s.number + 1}:
+            start = min(w.start for w in work_of(t, s))
+            found[s.pid][s] = start, start + s.period
+    return found
+
+
+def lanes(t: Trace, skip: str | None) -> list[tuple[int, list[Span]]]:
+    """Each device that a process works on in a step, with the windows of the process."""
+    step = steps_of(t)
+    return [
+        (device, list(windows.values()))
+        for pid, windows in periods(t, skip).items()
+        for device in sorted({w.device for w in t.explained.work if step[w.place] and step[w.place].pid == pid})
+    ]
+
+
+def clipped(start: int, end: int, windows: Iterable[Span]) -> int:
+    return sum(max(min(end, b) - max(start, a), 0) for a, b in windows)
+
+
+def is_inside(start: int, windows: Iterable[Span]) -> bool:
+    return any(a <= start < b for a, b in windows)
+
+
+def union_inside(work: list[Work], windows: list[Span]) -> int:
+    """The time in the windows in which any of the work runs, moment by moment between all ends."""
+    busy = 0
+    for a, b in windows:
+        inside = [w for w in work if w.start < b and w.end > a and w.end > w.start]
+        reached = a
+        for w in sorted(inside, key=lambda w: w.start):
+            busy += max(min(w.end, b) - max(w.start, reached), 0)
+            reached = max(reached, min(w.end, b))
+    return busy
+
+
+def period_parts(traces: list[Trace], skip: str | None = None, by_name: bool | None = False) -> list[Row]:
+    rows = []
+    for t in traces:
+        if t.invisible:
+            continue
+        sums: dict[tuple[int, str, str], list[int]] = defaultdict(lambda: [0, 0])
+        whole: dict[int, list[int]] = defaultdict(lambda: [0, 0, 0])  # number, length, busy
+        for device, windows in lanes(t, skip):
+            work = [w for w in t.explained.work if w.device == device]
+            whole[device][0] += len(windows)
+            whole[device][1] += sum(b - a for a, b in windows)
+            whole[device][2] += union_inside(work, windows)
+            for w in work:
+                what = category(w, by_name) if w.kind == "kernel" else w.kind
+                add(sums[device, part(w, by_name), what], w.start, w.end, windows)
+            for gap in t.explained.device_gaps:
+                at = gap.start
+                for p in sorted(gap.parts, key=lambda p: p.part == "launch") if gap.device == device else []:
+                    add(sums[device, "idle", p.cause], at, at + p.ns, windows)
+                    at += p.ns
+        rows += [row for device, of in whole.items() for row in device_parts(t, device, of, sums)]
+    return in_order(rows, "run", "rank", "device", lambda r: r["part"] != "period", "part", "-total_ns", "what")
+
+
+def add(to: list[int], start: int, end: int, windows: list[Span]) -> None:
+    to[0] += is_inside(start, windows)
+    to[1] += clipped(start, end, windows)
+
+
+def device_parts(t: Trace, device: int, whole: list[int], sums: dict[tuple[int, str, str], list[int]]) -> list[Row]:
+    number, length, busy = whole
+    mine = {(part, what): (n, ns) for (d, part, what), (n, ns) in sums.items() if d == device and (n or ns)}
+    work = sum(ns for (part, _), (_, ns) in mine.items() if part != "idle")
+    idle = sum(ns for (part, _), (_, ns) in mine.items() if part == "idle")
+    found: dict[tuple[str, str], tuple[int | None, int]] = {("period", "all"): (None, length), **mine}
+    if work != busy:
+        found["overlap", "overlap"] = None, busy - work
+    if length != busy + idle:
+        found["idle", "outside"] = None, length - busy - idle
+    return [
+        {
+            "run": t.run,
+            "rank": t.rank,
+            "device": device,
+            "part": part,
+            "what": what,
+            "steps": number,
+            "activities": n,
+            "total_ns": ns,
+            "mean_ns": ratio(ns, number),
+        }
+        for (part, what), (n, ns) in found.items()
+    ]
+
+
+def period_kernels(traces: list[Trace], skip: str | None = None, by_name: bool | None = False) -> list[Row]:
+    rows = []
+    for t in traces:
+        origins = {k.place: k.origin for k in t.kernels}
+        sums: dict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0, 0])
+        for device, windows in lanes(t, skip) if not t.invisible else []:
+            for w in t.explained.work:
+                is_here = is_inside(w.start, windows) or clipped(w.start, w.end, windows)
+                if w.kind == "kernel" and w.launch and w.device == device and is_here:
+                    key = (device, category(w, by_name), origins[w.place], w.name, w.phase, *of_op(w))
+                    add(sums[key], w.start, w.end, windows)
+        for (device, kind, origin, name, phase, op, module, shapes, types), (kernels, ns) in sums.items():
+            rows.append({
+                "run": t.run, "rank": t.rank, "device": device, "category": kind, "origin": origin, "name": name,
+                "short_name": short_name(name), "phase": phase, "op": op, "module": module, "shapes": shapes,
+                "types": types, "kernels": kernels, "total_ns": ns,
+            })  # fmt: skip
+    return in_order(rows, "run", "rank", "device", "-total_ns", "name", "op", "module", "shapes", "types", "phase")
+
+
+def of_op(w: Work) -> tuple[str | None, ...]:
+    if w.op is None or w.launch.name == GRAPH_LAUNCH:
+        return None, None, None, None
+    return w.op.name, w.op.module, recorded(w.op, "Input Dims"), recorded(w.op, "Input type")
+
+
+# Steps ------------------------------------------------------------------------------------------------------
+
+
+def step_measures(traces: list[Trace], skip: str | None = None, by_name: bool | None = False) -> list[Row]:
+    rows = []
+    for t in traces:
+        windows = periods(t, skip)
+        for s in t.good_steps:
+            if s.number not in skipped(skip):
+                is_followed = s in windows.get(s.pid, {})
+                rows.append({"start": s.start, **measured(t, s, is_followed, by_name)})
+    rows = in_order(rows, "run", "rank", "start", "step")
+    return [{k: v for k, v in row.items() if k != "start"} for row in rows]
+
+
+def measured(t: Trace, s: Step, is_followed: bool, by_name: bool | None) -> Row:
+    work = work_of(t, s)
+    kernels = [w for w in work if w.kind == "kernel"]
+    kinds = keyed(kernels, lambda w: part(w, by_name))
+    heavy = [*kinds["heavy"], *(w for w in work if "HtoD" in w.name or "DtoH" in w.name)]
+    gpu = {
+        "busy_ns": busy_of(work),
+        "heavy_busy_ns": busy_of(heavy),
+        "kernel_ns": total(kernels),
+        "heavy_ns": total(kinds["heavy"]),
+        "gemm_ns": total(w for w in kernels if category(w, by_name) == "gemm"),
+        "comm_ns": total(kinds["comm"]),
+        "fusible_ns": total(kinds["fusible"]),
+        "memop_ns": total(w for w in work if w.kind != "kernel"),
+        "kernels": len(kernels),
+    }
+    return {
+        "run": t.run,
+        "rank": t.rank,
+        "step": s.number,
+        "period_ns": s.period if is_followed else None,
+        **(dict.fromkeys(gpu) if t.invisible else gpu),
+        "launches": len(s.launches),
+    }
+
+
+def total(work: Iterable[Work]) -> int:
+    return sum(w.dur for w in work)
+
+
+def busy_of(work: list[Work]) -> int:
+    ends = [moment for w in work for moment in (w.start, w.end)]
+    by_device = keyed(work, lambda w: w.device)
+    return sum(union_inside(some, [(min(ends), max(ends))]) for some in by_device.values())
+
+
+def unlike_steps(traces: list[Trace]) -> list[Row]:
+    rows = []
+    for t in traces:
+        for pid, steps in keyed(t.good_steps, lambda s: s.pid).items():
+            kernels = {s: [w for w in work_of(t, s) if w.kind == "kernel"] for s in steps}
+            for s, mine in kernels.items():
+                others = {w.name for other, some in kernels.items() if other is not s for w in some}
+                own = [w for w in mine if w.name not in others]
+                if mine:
+                    rows.append({
+                        "pid": str(pid), "run": t.run, "rank": t.rank, "step": s.number, "kernels": len(mine),
+                        "own_kernels": len(own), "kernel_ns": total(mine), "own_ns": total(own),
+                        "own_pct": percent(total(own), total(mine)),
+                    })  # fmt: skip
+    rows = in_order(rows, "run", "rank", "step", "pid")
+    return [{k: v for k, v in row.items() if k != "pid"} for row in rows]
+
+
+# Runs -------------------------------------------------------------------------------------------------------
+
+
+def run_facts(traces: list[Trace]) -> list[Row]:
+    """`content` is a digest of the files and left out."""
+    return [facts(run, some) for run, some in by_run(traces).items()]
+
+
+def facts(run: str, traces: list[Trace]) -> Row:
+    kernels = [w for t in traces for w in t.explained.work if w.kind == "kernel"]
+    linked = [w for w in kernels if w.op and not (w.launch and w.launch.name == GRAPH_LAUNCH)]
+    origins = [k.origin for t in traces for k in t.kernels]
+    steps = [s for t in traces for s in t.steps]
+    where = sorted(
+        {(t.rank is None, t.rank, w.device) for t in traces for w in t.explained.work},
+        key=lambda at: (at[0], at[1] or 0, at[2]),
+    )
+    options = {"with_stack": "stacks", "record_shapes": "shapes", "profile_memory": "memory"}
+    sizes = [size for t in traces if (size := t.metadata.get("distributedInfo", {}).get("world_size"))]
+    kernel_ns = total(kernels) if kernels else None
+    return {
+        "run": run,
+        "mode": None,
+        "format": "kineto",
+        "gpu": gpu_names(traces),
+        "torch_version": None,
+        "recorded_with": ", ".join(
+            word for key, word in options.items() if any(t.metadata.get(key) == 1 for t in traces)
+        )
+        or None,
+        "world_size": max(sizes, default=None),
+        "lanes": " ".join(f"{'-' if rank is None else rank}:{device}" for _, rank, device in where) or None,
+        "steps": len(steps),
+        "good_steps": sum(not s.flags for s in steps),
+        "flags": ", ".join(sorted({" ".join(s.flags) for s in steps if s.flags})) or None,
+        "invisible_replays": sum(t.invisible for t in traces),
+        "kernel_ns": kernel_ns,
+        "linked_pct": percent(total(linked), kernel_ns),
+        "inductor_kernels": origins.count("inductor"),
+        "graph_launches": sum(c.name == GRAPH_LAUNCH for t in traces for c in t.calls),
+        "step_ns": traces[0].step_ns,
+        "step_low_ns": None,
+        "step_high_ns": None,
+        "synced_ns": None,
+        "synced_low_ns": None,
+        "synced_high_ns": None,
+        "peak_memory_bytes": None,
+    }
+
+
+CALLS: dict[Callable[..., list[Row]], list[Row]] = {
+    period_parts: [{}, {"run": "eager", "by_name": True}, {"run": "uneven", "skip": "1"}],
+    period_kernels: [{"run": "default"}, {"run": "shapes", "by_name": True}, {"run": "ranks"}, {"run": "model"}],
+    step_measures: [{}, {"run": "eager", "by_name": True}, {"run": "overlap", "skip": "3,4"}],
+    unlike_steps: [{}, {"run": "uneven"}],
+    run_facts: [{}, {"run": "ranks"}],
+}

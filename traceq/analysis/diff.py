@@ -1,0 +1,523 @@
+"""What changed between two runs, where it comes from, and whether it is real.
+
+Two clocks: the un-profiled step time says how fast a program is; the trace says where time goes. On the trace's clock
+the period of a step is divided into parts that sum exactly (the query period_parts); a part's difference is its mean
+per period in the second run less that in the first, in whole nanoseconds that sum, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import duckdb
+
+from traceq.analysis import stats
+from traceq.analysis.ask import Row, ask
+from traceq.analysis.constants import (
+    ANCHOR_PCT,
+    ANOTHER_MODEL_PCT,
+    HEAVY,
+    LINKED_PCT,
+    NO_GAIN_RATIO,
+    OWN_KERNELS_PCT,
+    SKEWED_PCT,
+)
+from traceq.analysis.match import Kernel, Matching, Pair, generic, match
+from traceq.analysis.shares import per_step, split
+from traceq.units import show_ns
+
+Lane = tuple[int | None, int | None]
+Place = tuple[str, str]
+FUSIBLE = ("removed", "fused", "added", "changed")
+ORDER = ("heavy", "fusible", "comm", "memops", "graph", "carried_over", "overlap", "idle", "residual")
+STEP, SYNCED, BUSY = "step, un-profiled", "step, synchronised", "GPU busy"
+MOST_CHANGES = 5
+PRECISIONS = (  # as the names of cuBLAS, CUTLASS and cuDNN say it
+    ("tf32", "tf32"),
+    ("bf16|_tst_|_tss_", "bf16"),
+    ("e4m3|e5m2|fp8", "fp8"),
+    ("f16f16|fp16|hsh|_h884|_h1688|_h16816", "fp16"),
+    ("sgemm|f32f32_f32f32|ffma|_s884|simt", "fp32"),
+    ("dgemm|f64", "fp64"),
+    ("i8816|imma|int8", "int8"),
+)
+
+
+@dataclass(frozen=True)
+class Side:
+    """One run, per step: `parts` (by part and what) sum to `period_ns`; None where there are no periods."""
+
+    label: str
+    facts: Row
+    steps: Sequence[Row]
+    skipped: tuple[int, ...]
+    periods: int
+    period_ns: int | None
+    busy_ns: int | None
+    parts: Mapping[Place, int]
+    kernels: Sequence[Kernel]
+
+    @property
+    def step(self) -> stats.Estimate | None:
+        return _estimate(self.facts, "step")
+
+    @property
+    def synced(self) -> stats.Estimate | None:
+        return _estimate(self.facts, "synced")
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One figure of both runs; `difference` is second less first."""
+
+    name: str
+    unit: str | None
+    first: stats.Estimate | None
+    second: stats.Estimate | None
+    difference: stats.Difference | None
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the step on both clocks; estimates are None where an un-profiled step time is not known."""
+
+    part: str
+    what: str
+    first_ns: int
+    second_ns: int
+    first_estimate_ns: int | None
+    second_estimate_ns: int | None
+
+    @property
+    def delta_ns(self) -> int:
+        return self.second_ns - self.first_ns
+
+    @property
+    def delta_estimate_ns(self) -> int | None:
+        if self.first_estimate_ns is None or self.second_estimate_ns is None:
+            return None
+        return self.second_estimate_ns - self.first_estimate_ns
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """Heavy time per step on both sides: what no compiler does away with, so it should agree."""
+
+    first_ns: int
+    second_ns: int
+    holds: bool | None
+    changes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Diff:
+    """Everything that `traceq diff` says."""
+
+    first: Side
+    second: Side
+    sentence: str
+    direction: str
+    also: tuple[str, ...]
+    caveats: tuple[str, ...]
+    measures: tuple[Measure, ...]
+    parts: tuple[Part, ...]
+    anchor: Anchor | None
+    matching: Matching | None
+    by_name: bool
+
+
+def diff(con: duckdb.DuckDBPyConnection, first: str, second: str) -> Diff:
+    """Compare run `second` with run `first`."""
+    facts = [ask(con, "run_facts", run=label)[0] for label in (first, second)]
+    by_name = any((f["linked_pct"] or 0) < LINKED_PCT for f in facts)
+    lanes = _common_lanes(con, first, second)
+    sides = [_side(con, f, by_name, only) for f, only in zip(facts, lanes, strict=True)]
+    a, b = sides
+    matching = match(a.kernels, b.kernels, _ops(con, first) | _ops(con, second)) if a.parts and b.parts else None
+    parts = _parts(a, b, matching) if matching else ()
+    anchor = _anchor(a, b, matching) if matching else None
+    measures = _measures(a, b)
+    sentence, direction, also = _verdict(a, b, measures)
+    caveats = _caveats(a, b, matching)
+    return Diff(a, b, sentence, direction, also, caveats, measures, parts, anchor, matching, by_name)
+
+
+# The two sides ------------------------------------------------------------------------------------------------------
+
+
+def warm_up(con: duckdb.DuckDBPyConnection, run: str) -> tuple[int, ...]:
+    """Steps at the beginning that are unlike all later ones: warm-up, or the search for the fastest kernel."""
+    rows = ask(con, "unlike_steps", run=run)
+    ranks: dict[int | None, list[Row]] = defaultdict(list)
+    for row in rows:
+        ranks[row["rank"]].append(row)
+    found: set[int] = set()
+    for mine in ranks.values():
+        unlike = [(row["own_pct"] or 0) > OWN_KERNELS_PCT for row in mine]
+        leading = unlike.index(False) if False in unlike else 0
+        if len(mine) - leading >= 2:
+            found |= {row["step"] for row in mine[:leading]}
+    return tuple(sorted(found))
+
+
+def _side(con: duckdb.DuckDBPyConnection, facts: Row, by_name: bool, only: set[Lane] | None) -> Side:
+    run = facts["run"]
+    skipped = warm_up(con, run)
+    given = {"run": run, "skip": ",".join(map(str, skipped)) or None, "by_name": by_name}
+    rows = [r for r in ask(con, "period_parts", **given) if only is None or (r["rank"], r["device"]) in only]
+    totals: dict[Place, int] = defaultdict(int)
+    periods = 0
+    for row in rows:
+        if row["part"] == "period":
+            periods += row["steps"]
+        else:
+            totals[row["part"], row["what"]] += row["total_ns"]
+    places = sorted(totals)
+    parts = dict(zip(places, per_step([totals[p] for p in places], periods), strict=True)) if periods else {}
+    kernels = [r for r in ask(con, "period_kernels", **given) if only is None or (r["rank"], r["device"]) in only]
+    return Side(
+        label=run,
+        facts=facts,
+        steps=ask(con, "step_measures", **given),
+        skipped=skipped,
+        periods=periods,
+        period_ns=sum(parts.values()) if parts else None,
+        busy_ns=sum(ns for (part, _), ns in parts.items() if part != "idle") if parts else None,
+        parts=parts,
+        kernels=_kernels(kernels, parts, periods) if parts else (),
+    )
+
+
+def part_of(category: str) -> str:
+    """The part of a period that a kernel of `category` is in."""
+    return "heavy" if category in HEAVY else "comm" if category == "comm" else "fusible"
+
+
+def _kernels(rows: Sequence[Row], parts: Mapping[Place, int], periods: int) -> list[Kernel]:
+    """The kernels of a step; those of a category sum to its part."""
+    by_category: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        by_category[row["category"]].append(row)
+    made = []
+    for category, mine in by_category.items():
+        shares = split(parts.get((part_of(category), category), 0), [r["total_ns"] for r in mine])
+        made += [
+            Kernel(
+                category, r["origin"], r["name"] or "", r["short_name"] or "", r["phase"], r["op"], r["module"],
+                r["shapes"], r["types"], Fraction(r["kernels"], periods), ns,
+            )
+            for r, ns in zip(mine, shares, strict=True)
+        ]  # fmt: skip
+    return made
+
+
+def _common_lanes(con: duckdb.DuckDBPyConnection, first: str, second: str) -> tuple[set[Lane] | None, set[Lane] | None]:
+    """The GPUs to compare: those that both runs have; None for all. One goes with one, whatever their numbers."""
+    lanes = [
+        {(r["rank"], r["device"]) for r in ask(con, "period_parts", run=run) if r["part"] == "period"}
+        for run in (first, second)
+    ]
+    if lanes[0] == lanes[1] or len(lanes[0]) == len(lanes[1]) == 1:
+        return None, None
+    common = lanes[0] & lanes[1]
+    return (common, common) if common else (None, None)
+
+
+def _ops(con: duckdb.DuckDBPyConnection, run: str) -> dict[str, tuple[Sequence[str], bool]]:
+    rows = ask(con, "fused_ops", run=run, top=None)
+    return {r["name"]: ((r["ops"] or "").split(", ") if r["ops"] else (), bool(r["is_cut"])) for r in rows}
+
+
+def _estimate(facts: Row, what: str) -> stats.Estimate | None:
+    value = facts[f"{what}_ns"]
+    return None if value is None else stats.Estimate(value, facts[f"{what}_low_ns"], facts[f"{what}_high_ns"])
+
+
+# The measures -------------------------------------------------------------------------------------------------------
+
+SAMPLED = (  # name, column of step_measures, unit
+    ("period, profiled", "period_ns", "ns"),
+    (BUSY, "busy_ns", "ns"),
+    ("kernel time", "kernel_ns", "ns"),
+    ("heavy kernels", "heavy_ns", "ns"),
+    ("fusible kernels", "fusible_ns", "ns"),
+    ("communication", "comm_ns", "ns"),
+    ("copies and memsets", "memop_ns", "ns"),
+    ("kernels", "kernels", "count"),
+    ("launches", "launches", "count"),
+)
+
+
+def _measures(a: Side, b: Side) -> tuple[Measure, ...]:
+    made = [
+        _estimated(STEP, a.step, b.step),
+        _estimated(SYNCED, a.synced, b.synced),
+    ]
+    for name, column, unit in SAMPLED:
+        samples = [[r[column] for r in side.steps if r[column] is not None] for side in (a, b)]
+        if any(any(s) for s in samples):
+            made.append(_sampled(name, unit, *samples))
+    peaks = [side.facts["peak_memory_bytes"] for side in (a, b)]
+    if any(p is not None for p in peaks):
+        one, two = (None if p is None else stats.Estimate(p) for p in peaks)
+        made.append(Measure("peak memory", "bytes", one, two, _difference(one, two)))
+    return tuple(made)
+
+
+def _estimated(name: str, one: stats.Estimate | None, two: stats.Estimate | None) -> Measure:
+    return Measure(name, "ns", one, two, _difference(one, two))
+
+
+def _difference(one: stats.Estimate | None, two: stats.Estimate | None) -> stats.Difference | None:
+    return stats.difference_of_estimates(one, two) if one and two else None
+
+
+def _sampled(name: str, unit: str, one: Sequence[int], two: Sequence[int]) -> Measure:
+    found = stats.difference_of_medians(one, two) if one and two else None
+    first, second = (stats.bootstrap_median(s) if s else None for s in (one, two))
+    return Measure(name, unit, first, second, found)
+
+
+# Where the difference comes from ------------------------------------------------------------------------------------
+
+
+def _parts(a: Side, b: Side, matching: Matching) -> tuple[Part, ...]:
+    """The parts of a period, fusible kernels by what became of them; each column sums to its period or step."""
+    rows: dict[Place, list[int]] = defaultdict(lambda: [0, 0])
+    for n, side in enumerate((a, b)):
+        for place, ns in side.parts.items():
+            if place[0] != "fusible":
+                rows[place][n] = ns
+    for what, one, two in _fates(matching):
+        rows["fusible", what][0] += one
+        rows["fusible", what][1] += two
+    places = sorted(rows, key=lambda p: (ORDER.index(p[0]), -abs(rows[p][1] - rows[p][0]), p[1]))
+    estimates = [_estimates(side, [(p, rows[p][n]) for p in places]) for n, side in enumerate((a, b))]
+    made = [
+        Part(*place, rows[place][0], rows[place][1], estimates[0][n], estimates[1][n]) for n, place in enumerate(places)
+    ]
+    residuals = [e[-1] for e in estimates]
+    return tuple(made) if not any(residuals) else (*made, Part("residual", "does not fit", 0, 0, *residuals))
+
+
+def _fates(matching: Matching) -> list[tuple[str, int, int]]:
+    """What became of fusible kernels, with their time in the first run and in the second."""
+    fates = []
+    for pair in matching.pairs:
+        kernel = pair.first or pair.second
+        if kernel and part_of(kernel.category) == "fusible":
+            what = pair.how if pair.how in FUSIBLE else "changed"
+            fates.append((what, pair.first.ns if pair.first else 0, pair.second.ns if pair.second else 0))
+    for fused in matching.fused:
+        sums = (sum(k.ns for k in fused.replaced), fused.made.ns)
+        fates.append(("fused", *(sums if fused.is_second else sums[::-1])))
+    return fates
+
+
+def _estimates(side: Side, rows: Sequence[tuple[Place, int]]) -> list[int | None]:
+    """The parts of the un-profiled step: busy as traced, the rest idle by the trace's causes; last what does not fit.
+
+    The GPU's own work is not slowed by profiling, the host is. Where busy exceeds the step no idle time is left.
+    """
+    if side.step is None or side.busy_ns is None:
+        return [None] * (len(rows) + 1)
+    left = round(side.step.value) - side.busy_ns
+    idle = [ns if part == "idle" else 0 for (part, _), ns in rows]
+    shares = split(left, idle) if left > 0 and any(idle) else [0] * len(rows)
+    found = [share if part == "idle" else ns for ((part, _), ns), share in zip(rows, shares, strict=True)]
+    return [*found, left - sum(shares)]
+
+
+def _anchor(a: Side, b: Side, matching: Matching) -> Anchor | None:
+    one, two = (sum(ns for (part, _), ns in side.parts.items() if part == "heavy") for side in (a, b))
+    if not one and not two:
+        return None
+    holds = abs(two - one) * 100 <= ANCHOR_PCT * max(one, two)
+    return Anchor(one, two, holds, () if holds else _heavy_changes(matching))
+
+
+def _heavy_changes(matching: Matching) -> tuple[str, ...]:
+    """The heavy kernels that changed most, in words."""
+    pairs = [p for p in matching.pairs if (k := p.first or p.second) and k.category in HEAVY]
+    pairs.sort(key=lambda p: (-abs(_delta(p)), repr(p)))
+    most = sum(abs(_delta(p)) for p in pairs)
+    return tuple(_change(p) for p in pairs[:MOST_CHANGES] if abs(_delta(p)) * 20 >= most)
+
+
+def _delta(pair: Pair) -> int:
+    return (pair.second.ns if pair.second else 0) - (pair.first.ns if pair.first else 0)
+
+
+def _change(pair: Pair) -> str:
+    one, two = pair.first, pair.second
+    if one is None or two is None:
+        kernel = one or two
+        assert kernel is not None
+        return f"{kernel.category} {'gone' if two is None else 'new'}: {kernel.short_name}, {show_ns(kernel.ns)} a step"
+    times = f"{show_ns(one.ns)} → {show_ns(two.ns)}"
+    if generic(one.name) == generic(two.name):
+        return f"{one.category} {one.short_name}: {times}"
+    moved = f", {one.origin} → {two.origin}" if one.origin != two.origin else ""
+    kinds = (precision(one.name), precision(two.name))
+    became = f", {kinds[0]} → {kinds[1]}" if kinds[0] and kinds[1] and kinds[0] != kinds[1] else ""
+    return f"{one.category} {one.short_name} → {two.short_name}{moved}{became}: {times}"
+
+
+def precision(name: str) -> str | None:
+    """The precision that the name of a matrix kernel tells, if it does."""
+    return next((kind for pattern, kind in PRECISIONS if re.search(pattern, name)), None)
+
+
+# The verdict --------------------------------------------------------------------------------------------------------
+
+
+def _verdict(a: Side, b: Side, measures: Sequence[Measure]) -> tuple[str, str, tuple[str, ...]]:
+    """The first sentence, the direction (faster, slower, same, unknown), and what must be said beside it."""
+    found = {m.name: m for m in measures}
+    busy = found.get(BUSY)
+    if a.facts["content"] == b.facts["content"]:
+        return f"no difference: {a.label} and {b.label} have the same content", "same", ()
+    if not (step := _compared(found[STEP])):
+        return _without_step(a, b, busy), "unknown", ()
+    direction = _direction(step)
+    also = [*_synced(_compared(found[SYNCED]), direction), *_busy(_compared(busy), direction)]
+    return _sentence(a, b, step, direction), direction, tuple(also)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A measure that both runs have."""
+
+    first: float
+    second: float
+    verdict: str
+
+    @property
+    def ratio(self) -> float:
+        return self.first / self.second if self.second else 1.0
+
+
+def _compared(measure: Measure | None) -> Compared | None:
+    if not measure or not measure.first or not measure.second or not measure.difference:
+        return None
+    return Compared(measure.first.value, measure.second.value, measure.difference.verdict)
+
+
+def _direction(found: Compared) -> str:
+    if found.verdict == stats.WITHIN_NOISE or 1 / NO_GAIN_RATIO < found.ratio < NO_GAIN_RATIO:
+        return "same"
+    return "faster" if found.ratio > 1 else "slower"
+
+
+def _sentence(a: Side, b: Side, step: Compared, direction: str) -> str:
+    times = f"a step takes {show_ns(step.second)}, not {show_ns(step.first)}"
+    if direction == "same":
+        same = f"a step takes {show_ns(step.second)} against {show_ns(step.first)}"
+        return f"no gain: {b.label} is {step.ratio:.2f}× as fast as {a.label}; {same} ({step.verdict})"
+    if direction == "faster":
+        return f"{b.label} is {step.ratio:.2f}× as fast as {a.label}: {times} ({step.verdict})"
+    return f"{b.label} is slower, {step.ratio:.2f}× as fast as {a.label}: {times} ({step.verdict})"
+
+
+def _without_step(a: Side, b: Side, busy: Measure | None) -> str:
+    missing = " and ".join(side.label for side in (a, b) if side.step is None)
+    start = f"no verdict on speed: the un-profiled step time of {missing} is not known"
+    if not (found := _compared(busy)):
+        return start
+    times = f"{show_ns(found.second)} a step, not {show_ns(found.first)}"
+    return f"{start}; the GPU is busy for {times} ({found.verdict})"
+
+
+def _synced(synced: Compared | None, direction: str) -> list[str]:
+    if not synced:
+        return []
+    times = f"{show_ns(synced.second)} against {show_ns(synced.first)}, {synced.verdict}"
+    but = "with" if _direction(synced) == direction else "but with"
+    return [f"{but} a synchronisation after each step it is {synced.ratio:.2f}× as fast ({times})"]
+
+
+def _busy(busy: Compared | None, direction: str) -> list[str]:
+    """GPU busy and the step are told together where they do not agree."""
+    if not busy or _direction(busy) == direction:
+        return []
+    change = f"{100 / busy.ratio - 100:+.1f} %" if busy.ratio else "from nothing"
+    moved = {"faster": "fell", "slower": "rose", "same": "stayed"}[_direction(busy)]
+    step = {"faster": "got shorter", "slower": "got longer", "same": "did not change"}[direction]
+    return [f"GPU busy time {moved} ({change}), but the step {step}"]
+
+
+# What must be known beside it ---------------------------------------------------------------------------------------
+
+
+def _caveats(a: Side, b: Side, matching: Matching | None) -> tuple[str, ...]:
+    """Why the two cannot, or only partly, be compared."""
+    said = [*_unlike(a, b), *(s for side in (a, b) for s in _limits(side))]
+    if a.label != b.label and matching:
+        said += _another_model(a, b, matching)
+    return tuple(dict.fromkeys(said))
+
+
+def _unlike(a: Side, b: Side) -> list[str]:
+    said = []
+    for what, words in (
+        ("gpu", "another GPU: {} and {}; times compare the machines too"),
+        ("torch_version", "another torch: {} and {}"),
+        ("format", "recorded by {} and {}, which slow the host differently"),
+    ):
+        values = [side.facts[what] for side in (a, b)]
+        if None not in values and values[0] != values[1]:
+            said.append(words.format(*values))
+    options = [side.facts["recorded_with"] or "nothing extra" for side in (a, b)]
+    if options[0] != options[1]:
+        said.append(f"recording options differ ({options[0]}; {options[1]}): host and idle times cannot be compared")
+    lanes = [(side.facts["lanes"] or "").split() for side in (a, b)]
+    for one, other, label in ((lanes[0], lanes[1], b.label), (lanes[1], lanes[0], a.label)):
+        if (missing := [lane for lane in one if lane not in other]) and len(one) > len(other):
+            said.append(f"{label} lacks GPU {', '.join(missing)} (rank:device): compared is what both have")
+    counts = [side.facts["good_steps"] for side in (a, b)]
+    if counts[0] != counts[1]:
+        said.append(f"{a.label} has {counts[0]} steps that count, {b.label} {counts[1]}: all figures are per step")
+    return said
+
+
+def _limits(side: Side) -> list[str]:
+    said = []
+    f = side.facts
+    if f["invisible_replays"]:
+        said.append(
+            f"{side.label}: {f['invisible_replays']} CUDA graph replays were not recorded, so its GPU time is not known"
+        )
+    elif not side.parts:
+        said.append(f"{side.label}: no two steps that count follow on one another, so its time has no parts per step")
+    if f["steps"] > f["good_steps"]:
+        said.append(f"{side.label}: {f['steps'] - f['good_steps']} of {f['steps']} steps are left out ({f['flags']})")
+    if side.skipped:
+        numbers = ", ".join(map(str, side.skipped))
+        said.append(f"{side.label}: step {numbers} is left out as warm-up: its kernels occur in no other step")
+    periods = [r["period_ns"] for r in side.steps if r["period_ns"] is not None]
+    if side.period_ns and periods:
+        middle = stats.median(periods)
+        if abs(side.period_ns - middle) * 100 > SKEWED_PCT * middle:
+            spread = f"{show_ns(min(periods))} to {show_ns(max(periods))}"
+            said.append(
+                f"{side.label}: periods scatter ({spread}); the parts are of the mean, {show_ns(side.period_ns)}, "
+                f"the median is {show_ns(middle)}"
+            )
+    return said
+
+
+def _another_model(a: Side, b: Side, matching: Matching) -> list[str]:
+    heavy = [sum(k.ns for k in side.kernels if k.category in HEAVY) for side in (a, b)]
+    same = sum(
+        p.first.ns + p.second.ns
+        for p in matching.pairs
+        if p.first and p.second and p.first.category in HEAVY and (p.how == "same" or p.first.op == p.second.op)
+    )
+    whole = sum(heavy)
+    if not whole or abs(heavy[1] - heavy[0]) * 5 < max(heavy) or same * 100 >= ANOTHER_MODEL_PCT * whole:
+        return []
+    return [f"another model, or other shapes: {100 - 100 * same / whole:.0f} % of the heavy kernels have no partner"]

@@ -1,0 +1,228 @@
+"""Which kernels of one run answer to which of another, when names are expected to change.
+
+Kernels are paired by count, not by position: by name, operator and shapes; by name; by operator and shapes; and, for
+heavy ones, by what they compute. A kernel that Inductor made is then mapped to the kernels of the other side whose
+operators its name lists. What is left over was removed or added. Both sides are treated alike, so turning them round
+turns every sign.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from traceq.analysis.constants import GENERATED, HEAVY
+from traceq.analysis.shares import split
+
+NUMBERED = re.compile(r"(_\d+)+(?=$)|(?<=_)[0-9a-f]{16,}(?=_|$)")
+PHASES = ("forward", "backward", "optimizer")
+# Operators as eager kernels are launched by, and as Inductor calls what became of them.
+ALSO_CALLED: Mapping[str, tuple[str, ...]] = {
+    "copy_": ("_to_copy", "copy", "clone", "contiguous", "cat", "constant_pad_nd", "slice_backward"),
+    "fill_": ("zeros", "ones", "full", "fill", "zeros_like", "ones_like", "full_like", "zero", "new_zeros", "new_full"),
+    "zero_": ("zeros", "zeros_like", "new_zeros", "zero", "full"),
+    "clamp_min": ("relu",),
+    "clamp_min_": ("relu", "relu_"),
+    "index_select": ("embedding",),
+    "index": ("embedding",),
+    "masked_fill_": ("masked_fill", "where"),
+    "native_layer_norm": ("layer_norm",),
+    "cudnn_batch_norm": ("native_batch_norm", "_native_batch_norm_legit_functional"),
+    "cudnn_batch_norm_backward": ("native_batch_norm_backward",),
+    "nll_loss_forward": ("nll_loss_nd", "cross_entropy_loss"),
+    "sum": ("sum_to_size",),
+    "embedding_dense_backward": ("embedding_backward",),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Kernels alike in a step: how many, and their time in whole ns."""
+
+    category: str
+    origin: str
+    name: str
+    short_name: str
+    phase: str
+    op: str | None
+    module: str | None
+    shapes: str | None
+    types: str | None
+    count: Fraction
+    ns: int
+
+
+@dataclass(frozen=True)
+class Pair:
+    """What became of kernels: `how` is same, changed (another kernel does it), removed or added."""
+
+    how: str
+    first: Kernel | None
+    second: Kernel | None
+
+
+@dataclass(frozen=True)
+class Fused:
+    """Generated kernels of one side (`made`) and the kernels of the other that they replaced."""
+
+    made: Kernel
+    replaced: tuple[Kernel, ...]
+    is_second: bool
+
+
+@dataclass(frozen=True)
+class Matching:
+    """Every kernel of both sides, each in one place."""
+
+    pairs: tuple[Pair, ...]
+    fused: tuple[Fused, ...]
+
+
+def generic(name: str) -> str:
+    """A name without what differs from one compilation to the next: running numbers and hashes."""
+    return NUMBERED.sub("", name) or name
+
+
+def match(first: Sequence[Kernel], second: Sequence[Kernel], ops: Mapping[str, tuple[Sequence[str], bool]]) -> Matching:
+    """Match two sides; `ops` has the operators that a generated kernel's name lists, and whether there may be more."""
+    pairs: list[Pair] = []
+    a, b = list(first), list(second)
+    for how, key in _PASSES:
+        a, b, found = _paired(a, b, how, key)
+        pairs += found
+    eager_a, made_a = _parted(a)
+    eager_b, made_b = _parted(b)
+    eager_a, in_b = _fused(eager_a, made_b, ops)
+    eager_b, in_a = _fused(eager_b, made_a, ops)
+    pairs += [Pair("removed", k, None) for k in [*eager_a, *(f.made for f in in_a if not f.replaced)]]
+    pairs += [Pair("added", None, k) for k in [*eager_b, *(f.made for f in in_b if not f.replaced)]]
+    fused = [replace(f, is_second=True) for f in in_b if f.replaced] + [f for f in in_a if f.replaced]
+    return Matching(tuple(pairs), tuple(fused))
+
+
+def _parted(kernels: Sequence[Kernel]) -> tuple[list[Kernel], list[Kernel]]:
+    """What may have been replaced, and what may have replaced it."""
+    made = [k for k in kernels if k.origin in GENERATED and k.category not in HEAVY]
+    return [k for k in kernels if not any(k is m for m in made)], made
+
+
+def _by_all(k: Kernel) -> Hashable:
+    return k.category, generic(k.name), k.phase, k.op, k.shapes, k.types
+
+
+def _by_name(k: Kernel) -> Hashable:
+    return k.category, generic(k.name)
+
+
+def _by_op(k: Kernel) -> Hashable:
+    return (k.category, k.op, k.shapes, k.types) if k.op and k.shapes and k.origin not in GENERATED else None
+
+
+def _by_module(k: Kernel) -> Hashable:
+    return (k.category, k.phase, k.module) if k.module and k.category in HEAVY else None
+
+
+def _by_heavy(k: Kernel) -> Hashable:
+    return k.category if k.category in HEAVY else None
+
+
+_PASSES: tuple[tuple[str, Callable[[Kernel], Hashable]], ...] = (
+    ("same", _by_all),
+    ("same", _by_name),
+    ("changed", _by_op),
+    ("changed", _by_module),
+    ("changed", _by_heavy),
+)
+
+
+def _paired(
+    a: Sequence[Kernel], b: Sequence[Kernel], how: str, key: Callable[[Kernel], Hashable]
+) -> tuple[list[Kernel], list[Kernel], list[Pair]]:
+    """Pairs of kernels with one key, as many as both sides have; what is left of each side."""
+    sides = (_grouped(a, key), _grouped(b, key))
+    left = tuple([k for k in side if key(k) not in sides[0] or key(k) not in sides[1]] for side in (a, b))
+    pairs: list[Pair] = []
+    for shared in sorted(set(sides[0]) & set(sides[1]), key=repr):
+        groups = [_merged(side[shared]) for side in sides]
+        # Heavy work may be cut into another number of kernels; of others, what one side has more is left over.
+        is_whole = how == "changed" and groups[0].category in HEAVY
+        count = min(group.count for group in groups)
+        taken = [group if is_whole else _take(group, count) for group in groups]
+        pairs.append(Pair(how, *taken))
+        for rest, group, part in zip(left, groups, taken, strict=True):
+            if group != part:
+                rest.append(replace(group, count=group.count - part.count, ns=group.ns - part.ns))
+    return left[0], left[1], pairs
+
+
+def _grouped(kernels: Iterable[Kernel], key: Callable[[Kernel], Hashable]) -> dict[Hashable, list[Kernel]]:
+    groups: dict[Hashable, list[Kernel]] = defaultdict(list)
+    for kernel in kernels:
+        if (found := key(kernel)) is not None:
+            groups[found].append(kernel)
+    return groups
+
+
+def _merged(group: Sequence[Kernel]) -> Kernel:
+    """One row for several: named after the longest of them."""
+    longest = max(group, key=lambda k: (k.ns, k.name))
+    return replace(longest, count=sum((k.count for k in group), Fraction(0)), ns=sum(k.ns for k in group))
+
+
+def _take(kernel: Kernel, count: Fraction) -> Kernel:
+    if count == kernel.count:
+        return kernel
+    return replace(kernel, count=count, ns=round(kernel.ns * count / kernel.count))
+
+
+def _fused(
+    eager: Sequence[Kernel], made: Sequence[Kernel], ops: Mapping[str, tuple[Sequence[str], bool]]
+) -> tuple[list[Kernel], list[Fused]]:
+    """Kernels of `eager` that `made` replaced, each given by their time to those that name its operator; the rest."""
+    named: dict[str, list[int]] = defaultdict(list)
+    open_ended: list[int] = []
+    for n, kernel in enumerate(made):
+        listed, is_cut = ops.get(kernel.name, ((), True))
+        for op in listed:
+            named[op].append(n)
+        if is_cut or not listed:
+            open_ended.append(n)
+    replaced: list[list[Kernel]] = [[] for _ in made]
+    rest: list[Kernel] = []
+    for kernel in eager:
+        fits = [] if kernel.category in (*HEAVY, "comm") else _candidates(kernel, made, named, open_ended)
+        if not fits:
+            rest.append(kernel)
+            continue
+        shares = split(kernel.ns, [made[n].ns for n in fits])
+        counts = [
+            kernel.count * Fraction(share, kernel.ns) if kernel.ns else kernel.count / len(fits) for share in shares
+        ]
+        for n, ns, count in zip(fits, shares, counts, strict=True):
+            replaced[n].append(replace(kernel, ns=ns, count=count))
+    return rest, [Fused(k, tuple(r), is_second=False) for k, r in zip(made, replaced, strict=True)]
+
+
+def _candidates(
+    kernel: Kernel, made: Sequence[Kernel], named: Mapping[str, list[int]], open_ended: Sequence[int]
+) -> list[int]:
+    """Generated kernels that may contain `kernel`: by its operator, else those whose names do not list all they do."""
+    for choices in (_naming(kernel.op, named), open_ended):
+        if fits := [n for n in choices if _may_be_in(kernel, made[n])]:
+            return fits
+    return []
+
+
+def _naming(op: str | None, named: Mapping[str, list[int]]) -> list[int]:
+    if op is None:
+        return []
+    bare = op.removeprefix("aten::")
+    words = dict.fromkeys([bare, bare.rstrip("_"), *ALSO_CALLED.get(bare, ())])
+    return sorted({n for word in words for n in named.get(word, ())})
+
+
+def _may_be_in(kernel: Kernel, made: Kernel) -> bool:
+    return not {kernel.phase, made.phase} <= set(PHASES) or kernel.phase == made.phase

@@ -1,0 +1,166 @@
+"""The analyses as results in base units, so that every renderer can show them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any
+
+from traceq.analysis.diff import Diff, Measure
+from traceq.analysis.match import Kernel
+from traceq.query import Column, Result
+
+TEXT, NS, COUNT = "VARCHAR", "BIGINT", "DOUBLE"
+
+
+def _columns(*columns: tuple[str, str, str | None, str]) -> tuple[Column, ...]:
+    return tuple(Column(*column) for column in columns)
+
+
+PARTS = _columns(
+    ("part", TEXT, None, "heavy, fusible, comm, memops, graph, carried_over, overlap (negative), idle, residual"),
+    ("what", TEXT, None, "category, what became of fusible kernels, or cause of idle time"),
+    ("a_ns", NS, "ns", "mean of a period in the first run"),
+    ("b_ns", NS, "ns", "in the second"),
+    ("delta_ns", NS, "ns", "second less first"),
+    ("a_estimate_ns", NS, "ns", "of the un-profiled step of the first run"),
+    ("b_estimate_ns", NS, "ns", "of that of the second"),
+    ("delta_estimate_ns", NS, "ns", "second less first"),
+)
+CATEGORIES = _columns(
+    ("category", TEXT, None, "what the kernels compute"),
+    ("origin", TEXT, None, "who made them"),
+    ("a_ns", NS, "ns", "kernel time in a period of the first run"),
+    ("b_ns", NS, "ns", "of the second"),
+    ("delta_ns", NS, "ns", "second less first"),
+    ("a_kernels", COUNT, "count", "kernels in a period of the first run"),
+    ("b_kernels", COUNT, "count", "of the second"),
+)
+KERNELS = _columns(
+    ("how", TEXT, None, "same name, changed (another kernel does it), removed, added"),
+    ("category", TEXT, None, "what the kernels compute"),
+    ("a_name", TEXT, None, "kernel of the first run"),
+    ("b_name", TEXT, None, "kernel of the second"),
+    ("a_kernels", COUNT, "count", "in a period of the first run"),
+    ("b_kernels", COUNT, "count", "of the second"),
+    ("a_ns", NS, "ns", "time in a period of the first run"),
+    ("b_ns", NS, "ns", "of the second"),
+    ("delta_ns", NS, "ns", "second less first"),
+)
+FUSED = _columns(
+    ("name", TEXT, None, "kernel that a compiler made"),
+    ("run", TEXT, None, "run that it is in"),
+    ("replaced", TEXT, None, "operators of the other run's kernels that it replaced, with their number"),
+    ("kernels", COUNT, "count", "of the compiler's, in a period"),
+    ("made_ns", NS, "ns", "their time"),
+    ("replaced_kernels", COUNT, "count", "kernels replaced, in a period"),
+    ("replaced_ns", NS, "ns", "time of the kernels replaced; what several may have replaced is divided by their time"),
+    ("delta_ns", NS, "ns", "second run less first"),
+)
+
+
+def parts(found: Diff) -> Result:
+    """Where the difference comes from."""
+    rows: list[tuple[Any, ...]] = [
+        (
+            p.part, p.what, p.first_ns, p.second_ns, p.delta_ns,
+            p.first_estimate_ns, p.second_estimate_ns, p.delta_estimate_ns,
+        )
+        for p in found.parts
+    ]  # fmt: skip
+    return Result("diff", {"a": found.first.label, "b": found.second.label}, PARTS, rows)
+
+
+def categories(found: Diff) -> Result:
+    """Kernel time of a period by category and origin."""
+    sums: dict[tuple[str, str], list[Any]] = defaultdict(lambda: [0, 0, Fraction(0), Fraction(0)])
+    for n, side in enumerate((found.first, found.second)):
+        for kernel in side.kernels:
+            sums[kernel.category, kernel.origin][n] += kernel.ns
+            sums[kernel.category, kernel.origin][n + 2] += kernel.count
+    rows = [(*key, a, b, b - a, float(m), float(n)) for key, (a, b, m, n) in sums.items()]
+    rows.sort(key=lambda row: (-max(row[2], row[3]), row[:2]))
+    return Result("diff_categories", {}, CATEGORIES, rows)
+
+
+def kernels(found: Diff) -> Result:
+    """Kernels of both runs as they were paired, removed or added."""
+    rows = []
+    for pair in found.matching.pairs if found.matching else ():
+        one, two = pair.first, pair.second
+        first, second = (one.ns if one else 0), (two.ns if two else 0)
+        either = one or two
+        assert either is not None
+        names = (one.name if one else None, two.name if two else None)
+        counts = (float(one.count) if one else 0.0, float(two.count) if two else 0.0)
+        rows.append((pair.how, either.category, *names, *counts, first, second, second - first))
+    merged = _merged(rows, keys=4)
+    merged.sort(key=lambda row: (-abs(row[8]), -max(row[6], row[7]), str(row)))
+    return Result("diff_kernels", {}, KERNELS, merged)
+
+
+def fused(found: Diff) -> Result:
+    """Compilers' kernels with those of the other run that they replaced."""
+    rows = []
+    for f in found.matching.fused if found.matching else ():
+        side = found.second if f.is_second else found.first
+        was = sum(k.ns for k in f.replaced)
+        count = sum((k.count for k in f.replaced), Fraction(0))
+        delta = f.made.ns - was if f.is_second else was - f.made.ns
+        made = (float(f.made.count), f.made.ns)
+        rows.append((f.made.name, side.label, _listed(f.replaced), *made, float(count), was, delta))
+    rows.sort(key=lambda row: (-row[6], row[0]))
+    return Result("diff_fused", {}, FUSED, rows)
+
+
+def measures(found: Diff) -> list[dict[str, Any]]:
+    """The figures of both runs with their intervals; units differ from row to row."""
+    return [_measure(m) for m in found.measures]
+
+
+def _measure(m: Measure) -> dict[str, Any]:
+    one, two, d = m.first, m.second, m.difference
+    return {
+        "measure": m.name,
+        "unit": m.unit,
+        "a": one.value if one else None,
+        "a_low": one.low if one else None,
+        "a_high": one.high if one else None,
+        "b": two.value if two else None,
+        "b_low": two.low if two else None,
+        "b_high": two.high if two else None,
+        "delta": d.value if d else None,
+        "delta_low": d.low if d else None,
+        "delta_high": d.high if d else None,
+        "delta_pct": 100 * d.value / one.value if d and one and one.value else None,
+        "ratio": one.value / two.value if one and two and two.value else None,
+        "verdict": d.verdict if d else None,
+    }
+
+
+def _listed(replaced: Iterable[Kernel]) -> str:
+    """Operators with how many of their kernels, the longest first."""
+    sums: dict[str, list[Any]] = defaultdict(lambda: [0, Fraction(0)])
+    for kernel in replaced:
+        name = (kernel.op or kernel.short_name).removeprefix("aten::")
+        sums[name][0] += kernel.ns
+        sums[name][1] += kernel.count
+    order = sorted(sums, key=lambda name: (-sums[name][0], name))
+    return ", ".join(f"{name} ×{float(sums[name][1]):.3g}" for name in order)
+
+
+def _merged(rows: Sequence[tuple[Any, ...]], keys: int) -> list[tuple[Any, ...]]:
+    """Rows with the same first `keys` values as one, the others summed."""
+    sums: dict[tuple[Any, ...], list[Any]] = {}
+    for row in rows:
+        held = sums.setdefault(row[:keys], [0] * (len(row) - keys))
+        for n, value in enumerate(row[keys:]):
+            held[n] += value
+    return [(*key, *values) for key, values in sums.items()]
+
+
+def records(result: Result) -> list[dict[str, Any]]:
+    """The rows of a result as objects."""
+    names = [c.name for c in result.columns]
+    return [dict(zip(names, row, strict=True)) for row in result.rows]

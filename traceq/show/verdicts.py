@@ -1,0 +1,213 @@
+"""The verdicts for a terminal: a sentence first, then what it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import IO, Any, Literal
+
+from rich import box
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from traceq.analysis import tables
+from traceq.analysis.diff import Diff, Part
+from traceq.query import Result
+from traceq.show.palette import colour
+from traceq.show.table import COMMON, console
+from traceq.show.text import printable
+from traceq.units import show_value
+
+Justify = Literal["left", "right"]
+LEFT: Justify = "left"
+RIGHT: Justify = "right"
+GOOD, BAD = "green", "red"
+DIRECTIONS = {"faster": GOOD, "slower": BAD}
+MOST = 8
+LABEL = 12
+GAP = 2  # columns between two: one of padding, one of the box
+NARROW = 100
+SMALL_PCT = 0.5  # rows that change less than this of the larger step are summed up in one line
+
+
+def diff(found: Diff, out: IO[str], is_wide: bool) -> None:
+    """Draw a comparison."""
+    screen = console(out, is_wide)
+    _say(screen, found.sentence, f"bold {DIRECTIONS.get(found.direction, '')}".strip())
+    for line in found.also:
+        _say(screen, f"  {line}")
+    for line in found.caveats:
+        _say(screen, f"note: {line}", "yellow")
+    labels = [_short(side.label, LABEL) for side in (found.first, found.second)]
+    _title(screen, "Per step", "medians; un-profiled times say how fast it is, the others are from the traces")
+    _measures(screen, found, labels)
+    if found.parts:
+        _title(screen, "Where the difference comes from", _means(found))
+        _parts(screen, found, labels)
+        _anchor(screen, found)
+    if shown := tables.categories(found).rows:
+        _title(screen, "Kernel time", "per step, by category and origin")
+        _categories(screen, shown, labels)
+    _fused(screen, tables.fused(found))
+
+
+def _means(found: Diff) -> str:
+    counts = [side.periods for side in (found.first, found.second)]
+    many = f"{counts[0]}" if counts[0] == counts[1] else f"{counts[0]} and {counts[1]}"
+    return f"mean of {many} periods; the parts sum exactly"
+
+
+def _measures(screen: Console, found: Diff, labels: Sequence[str]) -> None:
+    heads = [("", LEFT), *((label, RIGHT) for label in labels), ("change", RIGHT), ("%", RIGHT), ("", LEFT)]
+    rows: list[list[Text]] = []
+    for m in tables.measures(found):
+        if m["a"] is None and m["b"] is None:
+            continue
+        style = _good_or_bad(m["delta"]) if m["verdict"] == "real" else ""
+        pct = "" if m["delta_pct"] is None else f"{m['delta_pct']:+.1f}"
+        cells = [Text(show_value(m[side], m["unit"])) for side in ("a", "b")]
+        changed = [Text(_signed(m["delta"], m["unit"]), style), Text(pct, style)]
+        rows.append([Text(m["measure"]), *cells, *changed, Text(m["verdict"] or "")])
+    _draw(screen, heads, rows)
+
+
+def _parts(screen: Console, found: Diff, labels: Sequence[str]) -> None:
+    has_estimate = any(p.delta_estimate_ns is not None for p in found.parts)
+    is_narrow = screen.width < NARROW
+    heads = [("", LEFT), ("", LEFT), *((label, RIGHT) for label in labels), ("change", RIGHT)]
+    if has_estimate:
+        heads += [] if is_narrow else [(f"{label}*", RIGHT) for label in labels]
+        heads += [("change*", RIGHT)]
+    least = max(found.first.period_ns or 0, found.second.period_ns or 0) * SMALL_PCT / 100
+    small = [
+        p for p in found.parts if p.part != "heavy" and max(abs(p.delta_ns), abs(p.delta_estimate_ns or 0)) < least
+    ]
+    rows = [_part(p, p.part, p.what, has_estimate, is_narrow) for p in found.parts if p not in small]
+    if small:
+        rows.append(_part(_sum(small), "others", f"{len(small)} that change little", has_estimate, is_narrow))
+    rows.append(_part(_sum(found.parts), "sum", "", has_estimate, is_narrow, "bold"))
+    _draw(screen, heads, rows)
+    if has_estimate:
+        _say(
+            screen, "* of the un-profiled step, an estimate: GPU work as traced, the rest by the trace's causes", "dim"
+        )
+
+
+def _sum(parts: Sequence[Part]) -> Part:
+    columns = [[getattr(p, name) for p in parts] for name in ("first_estimate_ns", "second_estimate_ns")]
+    estimates = [None if None in column else sum(column) for column in columns]
+    return Part("", "", sum(p.first_ns for p in parts), sum(p.second_ns for p in parts), *estimates)
+
+
+def _part(p: Part, part: str, what: str, has_estimate: bool, is_narrow: bool, style: str = "") -> list[Text]:
+    cells = [Text(part, style), Text(what, colour(what) if p.what else style)]
+    cells += [Text(show_value(ns, "ns"), style) for ns in (p.first_ns, p.second_ns)]
+    cells.append(Text(_signed(p.delta_ns, "ns"), f"{style} {_good_or_bad(p.delta_ns)}".strip()))
+    if has_estimate:
+        both = () if is_narrow else (p.first_estimate_ns, p.second_estimate_ns)
+        delta = p.delta_estimate_ns
+        cells += [Text(show_value(ns, "ns"), style) for ns in both]
+        cells.append(Text(_signed(delta, "ns"), f"{style} {_good_or_bad(delta)}".strip()))
+    return cells
+
+
+def _anchor(screen: Console, found: Diff) -> None:
+    anchor = found.anchor
+    if anchor is None:
+        _say(screen, "Heavy anchor: no matrix, convolution, attention or RNN kernels on either side.")
+        return
+    times = f"{show_value(anchor.first_ns, 'ns')} → {show_value(anchor.second_ns, 'ns')} a step"
+    if anchor.holds:
+        _say(screen, f"Heavy anchor holds: {times}.", GOOD)
+        return
+    _say(screen, f"Heavy anchor does not hold: {times}. What changed:", "yellow")
+    for line in anchor.changes:
+        _say(screen, f"  {line}")
+
+
+def _categories(screen: Console, rows: Sequence[tuple[Any, ...]], labels: Sequence[str]) -> None:
+    heads = [("", LEFT), ("", LEFT), *((label, RIGHT) for label in labels), ("change", RIGHT), ("kernels", RIGHT)]
+    drawn = []
+    for category, origin, a, b, delta, m, n in rows[: 2 * MOST]:
+        times = [Text(show_value(ns, "ns")) for ns in (a, b)]
+        counts = f"{m:,.4g}" if m == n else f"{m:,.4g} → {n:,.4g}"
+        change = Text(_signed(delta, "ns"), _good_or_bad(delta))
+        drawn.append([Text(category, colour(category)), Text(origin), *times, change, Text(counts)])
+    _draw(screen, heads, drawn)
+    _more(screen, len(rows) - 2 * MOST)
+
+
+def _fused(screen: Console, result: Result) -> None:
+    if not result.rows:
+        return
+    _title(screen, "What was fused", "compilers' kernels and what they replaced, by time replaced")
+    heads = [("kernel", LEFT), ("replaced", LEFT), ("time", RIGHT), ("replaced", RIGHT), ("change", RIGHT)]
+    rows = []
+    for name, _, replaced, count, made, _, was, delta in result.rows[:MOST]:
+        times = [Text(show_value(ns, "ns")) for ns in (made, was)]
+        change = Text(_signed(delta, "ns"), _good_or_bad(delta))
+        rows.append([Text(printable(f"{count:.3g}× {name}")), Text(printable(replaced)), *times, change])
+    _draw(screen, heads, rows)
+    _more(screen, len(result.rows) - MOST)
+
+
+# Words, cells and lines ---------------------------------------------------------------------------------------------
+
+
+def _say(screen: Console, text: str, style: str = "") -> None:
+    screen.print(Text(printable(text), style=style), soft_wrap=False)
+
+
+def _title(screen: Console, title: str, more: str) -> None:
+    screen.print()
+    screen.print(Text.assemble((title, "bold"), (f"  {more}", "dim")))
+
+
+def _more(screen: Console, count: int) -> None:
+    if count > 0:
+        _say(screen, f"… {count} more (--json has all)", "dim")
+
+
+def _draw(screen: Console, heads: Sequence[tuple[str, Justify]], rows: Sequence[Sequence[Text]]) -> None:
+    """A table in which text is cut where room is short, and numbers never."""
+    widths = [max(cell_len(head), *(row[n].cell_len for row in rows)) for n, (head, _) in enumerate(heads)]
+    room = screen.width - GAP * (len(heads) - 1)
+    texts = sorted((n for n, (_, justify) in enumerate(heads) if justify == LEFT), key=lambda n: widths[n])
+    left = room - sum(width for n, width in enumerate(widths) if n not in texts)
+    for place, n in enumerate(texts):
+        widths[n] = max(min(widths[n], left // (len(texts) - place)), 1)
+        left -= widths[n]
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+    for (head, justify), width in zip(heads, widths, strict=True):
+        table.add_column(Text(head), justify=justify, width=width, no_wrap=True)
+    for row in rows:
+        table.add_row(*(_fitted(cell, width) for cell, width in zip(row, widths, strict=True)))
+    screen.print(table)
+
+
+def _fitted(cell: Text, width: int) -> Text:
+    return cell if cell.cell_len <= width else Text(_middle(cell.plain, width), cell.style)
+
+
+def _signed(value: float | None, unit: str | None) -> str:
+    if value is None:
+        return "–"
+    return f"{'+' if value > 0 else ''}{show_value(value, unit)}" if value else "0"
+
+
+def _good_or_bad(delta: float | None) -> str:
+    return "" if not delta else GOOD if delta < 0 else BAD
+
+
+def _short(text: str, width: int) -> str:
+    return _middle(printable(text), width)
+
+
+def _middle(text: str, width: int) -> str:
+    """A name that is too long, cut in its middle: what kernels' names have in common goes first."""
+    if cell_len(text) <= width:
+        return text
+    text = COMMON.sub("", text)
+    tail = (width - 1) // 3
+    return text if cell_len(text) <= width else f"{text[: width - 1 - tail]}…{text[-tail:]}"
