@@ -32,7 +32,7 @@ def test_it_opens_on_the_runs(store):
     text, labels = drive(store, steps, size=(100, 50))
     assert "traceq.duckdb › Runs" in text
     assert all(label in text for label in labels)
-    assert "$ traceq query runs" in text
+    assert "$ traceq query runs_at_a_glance" in text
 
 
 def test_enter_on_a_run_shows_its_overview(store):
@@ -143,7 +143,7 @@ def test_y_copies_the_row_and_capital_y_the_command(store):
 
     row, command = drive(store, steps)
     assert "\tkineto\t" in row
-    assert command == "traceq query runs"
+    assert command == "traceq query runs_at_a_glance"
 
 
 def test_a_store_that_changed_is_noticed_and_read_anew(store):

@@ -24,6 +24,7 @@ import memory_rows
 import nsys_rows
 import op_rows
 import overview_rows
+import screen_rows
 import stream_rows
 import timeline_rows
 from definitions import FIXTURES, Row, Trace
@@ -40,6 +41,7 @@ CALLS: dict[Callable[..., list[Row]], list[Row]] = {
     **op_rows.CALLS,
     **overview_rows.CALLS,
     **nsys_rows.CALLS,
+    **screen_rows.CALLS,
     **diff_rows.CALLS,
 }
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 
+from traceq.tui.screens.kernel import Kernel
 from traceq.tui.view import View
 from traceq.tui.widgets.grid import Grid
 from traceq.tui.widgets.histogram import Histogram
@@ -38,3 +40,8 @@ class Kernels(View):
         self.ask(self.query_one("#names"), "top_kernels", run=self.app.run_label, top=None)
         self.ask(self.query_one("#sizes"), "kernel_histogram", run=self.app.run_label)
         self.query_one("#names").focus()
+
+    @on(Grid.Picked, "#names")
+    def open(self, event: Grid.Picked) -> None:
+        """Open one kernel."""
+        self.app.push_screen(Kernel(str(event.row["name"])))

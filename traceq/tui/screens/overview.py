@@ -28,8 +28,10 @@ class Overview(View):
         "Tab goes from panel to panel; left and right go from step to step. The last panel says what the numbers "
         "cannot see."
     )
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]
     CSS = """
     Overview .column { width: 1fr; height: auto; }
+    Overview.-narrow Horizontal { layout: vertical; }
     Overview Horizontal { height: auto; }
     """
 

@@ -31,7 +31,7 @@ class Runs(View):
             return
         grid = self.query_one("#runs", Grid)
         self._show_marks()
-        self.ask(grid, "runs", then=lambda _: grid.place({"run": self.app.run_label}))
+        self.ask(grid, "runs_at_a_glance", then=lambda _: grid.place({"run": self.app.run_label}))
         grid.focus()
 
     @on(Grid.Picked, "#runs")
