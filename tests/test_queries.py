@@ -229,7 +229,8 @@ def test_tables_lists_what_schema_sql_declares(golden):
 def test_kernel_source_gives_what_capture_kept(tmp_path):
     kept = {"kernel": "triton_poi_fused_gelu_0", "language": "triton", "source": "def f():\n    pass\n", "num_warps": 4}
     other = {"kernel": "triton_red_fused_sum_1", "hash": "c1", "language": "triton", "source": "", "spills": 0}
-    record = {"format": "traceq-capture", "version": 1, "label": "seen", "facts": {"kernel_sources": [other, kept]}}
+    facts = {"graph_breaks": [], "recompiles": [], "compile_phases": [], "kernel_sources": [other, kept]}
+    record = {"format": "traceq-capture", "version": 1, "label": "seen", "facts": facts}
     (tmp_path / "seen.capture.json").write_text(json.dumps(record))
     ingest([str(tmp_path / "seen.capture.json")], tmp_path / "store.duckdb", Options())
     with contextlib.closing(files.open_store(tmp_path / "store.duckdb")) as con:
