@@ -27,7 +27,9 @@
 -- column: synced_ns BIGINT ns -- un-profiled step time with synchronisation after each step
 -- column: synced_low_ns BIGINT ns -- lower end of its interval
 -- column: synced_high_ns BIGINT ns -- upper end
--- column: peak_memory_bytes BIGINT bytes -- most memory allocated, if measured
+-- column: peak_memory_bytes BIGINT bytes -- most memory allocated, if measured or recorded
+-- column: compile_ns BIGINT ns -- time spent compiling, as capture measured it; of the slowest rank
+-- column: graph_breaks BIGINT count -- graph breaks that capture counted; NULL without a capture
 -- order: run_id
 -- example: traceq query run_facts --run eager
 
@@ -88,6 +90,28 @@ stepped AS (
     GROUP BY p.run_id
 ),
 
+-- What the profiler recorded of memory serves where nothing was measured.
+memory AS (
+    SELECT p.run_id, max(m.allocated_bytes) AS peak_bytes
+    FROM memory_events AS m
+    JOIN picked AS p USING (trace_id)
+    WHERE m.device IS NOT NULL AND m.device_type IS DISTINCT FROM 0
+    GROUP BY p.run_id
+),
+
+compiling AS (
+    SELECT run_id, max(ns)::BIGINT AS compile_ns
+    FROM (SELECT run_id, rank, sum(ns) AS ns FROM compile_phases GROUP BY run_id, rank)
+    GROUP BY run_id
+),
+
+breaking AS (
+    SELECT c.run_id, coalesce(sum(b.count), 0)::BIGINT AS graph_breaks
+    FROM (SELECT DISTINCT run_id FROM captures WHERE has_facts) AS c
+    LEFT JOIN graph_breaks AS b USING (run_id)
+    GROUP BY c.run_id
+),
+
 graphs AS (
     SELECT p.run_id, count(*) AS graph_launches
     FROM api_calls AS c
@@ -114,7 +138,7 @@ SELECT
     coalesce(s.steps, 0) AS steps,
     coalesce(s.good_steps, 0) AS good_steps,
     s.flags,
-    f.invisible_replays,
+    coalesce(f.invisible_replays, 0) AS invisible_replays,
     d.kernel_ns,
     d.linked_pct,
     coalesce(d.inductor_kernels, 0) AS inductor_kernels,
@@ -125,10 +149,16 @@ SELECT
     r.step_synced_ns AS synced_ns,
     r.step_synced_low_ns AS synced_low_ns,
     r.step_synced_high_ns AS synced_high_ns,
-    r.peak_memory_bytes
+    coalesce(r.peak_memory_bytes, m.peak_bytes) AS peak_memory_bytes,
+    c.compile_ns,
+    b.graph_breaks
 FROM runs AS r
-JOIN files AS f USING (run_id)
+LEFT JOIN files AS f USING (run_id)
+LEFT JOIN memory AS m USING (run_id)
+LEFT JOIN compiling AS c USING (run_id)
+LEFT JOIN breaking AS b USING (run_id)
 LEFT JOIN devices_of AS d USING (run_id)
 LEFT JOIN stepped AS s USING (run_id)
 LEFT JOIN graphs AS g USING (run_id)
+WHERE r.label = coalesce($run::VARCHAR, r.label)
 ORDER BY r.run_id

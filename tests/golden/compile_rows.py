@@ -240,6 +240,57 @@ def graph_pieces(traces: list[Trace]) -> list[Row]:
     return [{k: v for k, v in row.items() if k != "start"} for row in rows]
 
 
+def unfused_kernels(traces: list[Trace], by_name: bool | None = False, top: int | None = 20) -> list[Row]:
+    rows = []
+    for run, some in sorted(by_run(traces).items()):
+        some = [t for t in some if not t.invisible]
+        if not any(marks_of(t) for t in some):
+            continue
+        found = [kind for t in some for kind in left_kernels(t, by_name)]
+        number = sum(len(t.good_steps) for t in some)
+        mine = [
+            {
+                "run": run,
+                "name": name,
+                "category": category,
+                "origin": origin,
+                "op": op,
+                "reason": reason,
+                "kernels": len(same),
+                "total_ns": sum(dur for *_, dur in same),
+                "ns_per_step": ratio(sum(dur for *_, dur in same), number),
+            }
+            for (name, category, origin, op, reason), same in keyed(found, lambda kind: kind[:5]).items()
+        ]
+        rows += in_order(mine, "-total_ns", "name", "op", "reason", "category")[:top]
+    return rows
+
+
+def left_kernels(t: Trace, by_name: bool | None) -> list[tuple[Any, ...]]:
+    """Kernels of steps that count which a compiler could have fused and did not: what they are, why, and how long."""
+    marks = marks_of(t)
+    pieces = pieces_among({kind_of_mark(m) for m in marks})
+    graphs = [m for m in marks if kind_of_mark(m) in pieces]
+    origins, found = {k.place: k.origin for k in t.kernels}, []
+    for w in kernels_of(t.explained.work):
+        category = w.category_by_name if by_name else w.category
+        is_left = origins[w.place] != "inductor" and category not in {"gemm", "conv", "attention", "rnn", "comm"}
+        if is_left and w.launch and step_of(t, w.launch) in t.good_steps:
+            op = w.op.name if w.op and w.launch.role != "graph_launch" else None
+            is_in_graph = any(holds(m, w.launch) for m in graphs)
+            reasons = {
+                "custom kernel": origins[w.place] in ("triton", "custom"),
+                "input copy": is_in_graph and op == "aten::_foreach_copy_",
+                "library call": is_in_graph,
+                "graph break": any(holds(m, w.launch) for m in marks),
+                "optimizer": w.phase == "optimizer",
+                "outside": True,
+            }
+            reason = next(reason for reason, holds_true in reasons.items() if holds_true)
+            found.append((w.name, category, origins[w.place], op, reason, w.dur))
+    return found
+
+
 def piece_row(t: Trace, step: Any, here: list[Nested], calls: list[Call], kinds: set[str], pieces: set[str]) -> Row:
     marks = marks_of(t)
     counted = [m for m in here if kind_of_mark(m) in pieces]
@@ -336,5 +387,6 @@ CALLS: dict[Callable[..., list[Row]], list[Row]] = {
     fused_ops: [{"top": None}, {"run": "compiled"}, {"run": "default", "top": 5}],
     compile_regions: [{}, {"run": "breaks", "top": 4}],
     graph_pieces: [{}, {"run": "compiled"}],
+    unfused_kernels: [{}, {"run": "compiled", "by_name": True, "top": None}, {"run": "default", "top": None}],
     recompiles_seen: [{}, {"run": "compiled", "top": 3}],
 }

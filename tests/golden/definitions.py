@@ -38,7 +38,7 @@ NAMES = [
     ("^nvjet_|^ampere_.*gemm|sgemm_|cublas|gemv2|dot_kernel", "gemm", "cublas"),
     ("^cutlass.*gemm", "gemm", "cutlass"),
     ("layer_norm|GammaBetaBackward", "norm", "aten"),
-    ("cunn_SoftMax", "softmax", "aten"),
+    ("cunn_SoftMax|softmax_warp", "softmax", "aten"),
     ("nll_loss", "loss", "aten"),
     ("copy_kernel|CatArrayBatchedCopy", "copy", "aten"),
     ("RadixSort|bitonicSort", "sort", "aten"),

@@ -7,6 +7,7 @@ per period in the second run less that in the first, in whole nanoseconds that s
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -60,14 +61,22 @@ class Side:
     busy_ns: int | None
     parts: Mapping[Place, int]
     kernels: Sequence[Kernel]
+    timed: Mapping[str, Sequence[float]]
 
     @property
     def step(self) -> stats.Estimate | None:
-        return _estimate(self.facts, "step")
+        return self.estimate("step", "pipelined")
 
     @property
     def synced(self) -> stats.Estimate | None:
-        return _estimate(self.facts, "synced")
+        return self.estimate("synced", "synced")
+
+    def estimate(self, column: str, kind: str) -> stats.Estimate | None:
+        """An un-profiled step time: of its measurements, where there are some, else as it was told."""
+        if len(self.timed.get(kind, ())) > 1:
+            return stats.bootstrap_median(self.timed[kind])
+        value, low, high = (self.facts[f"{column}{end}_ns"] for end in ("", "_low", "_high"))
+        return None if value is None else stats.Estimate(value, low, high)
 
 
 @dataclass(frozen=True)
@@ -127,6 +136,7 @@ class Diff:
     parts: tuple[Part, ...]
     anchor: Anchor | None
     matching: Matching | None
+    unfused: tuple[Row, ...]
     by_name: bool
 
 
@@ -143,7 +153,12 @@ def diff(con: duckdb.DuckDBPyConnection, first: str, second: str) -> Diff:
     measures = _measures(a, b)
     sentence, direction, also = _verdict(a, b, measures)
     caveats = _caveats(a, b, matching)
-    return Diff(a, b, sentence, direction, also, caveats, measures, parts, anchor, matching, by_name)
+    left = [
+        row
+        for label in dict.fromkeys((first, second))
+        for row in ask(con, "unfused_kernels", run=label, by_name=by_name, top=None)
+    ]
+    return Diff(a, b, sentence, direction, also, caveats, measures, parts, anchor, matching, tuple(left), by_name)
 
 
 # The two sides ------------------------------------------------------------------------------------------------------
@@ -189,7 +204,16 @@ def _side(con: duckdb.DuckDBPyConnection, facts: Row, by_name: bool, only: set[L
         busy_ns=sum(ns for (part, _), ns in parts.items() if part != "idle") if parts else None,
         parts=parts,
         kernels=_kernels(kernels, parts, periods) if parts else (),
+        timed=timed(con, run),
     )
+
+
+def timed(con: duckdb.DuckDBPyConnection, run: str) -> dict[str, list[float]]:
+    """The un-profiled measurements of a step, by kind."""
+    found: dict[str, list[float]] = defaultdict(list)
+    for row in ask(con, "step_timings", run=run):
+        found[row["kind"]].append(row["step_ns"])
+    return found
 
 
 def part_of(category: str) -> str:
@@ -232,11 +256,6 @@ def _ops(con: duckdb.DuckDBPyConnection, run: str) -> dict[str, tuple[Sequence[s
     return {r["name"]: ((r["ops"] or "").split(", ") if r["ops"] else (), bool(r["is_cut"])) for r in rows}
 
 
-def _estimate(facts: Row, what: str) -> stats.Estimate | None:
-    value = facts[f"{what}_ns"]
-    return None if value is None else stats.Estimate(value, facts[f"{what}_low_ns"], facts[f"{what}_high_ns"])
-
-
 # The measures -------------------------------------------------------------------------------------------------------
 
 SAMPLED = (  # name, column of step_measures, unit
@@ -250,30 +269,38 @@ SAMPLED = (  # name, column of step_measures, unit
     ("kernels", "kernels", "count"),
     ("launches", "launches", "count"),
 )
+TOLD = (("peak memory", "peak_memory_bytes", "bytes"), ("compilation", "compile_ns", "ns"))  # from run_facts
 
 
 def _measures(a: Side, b: Side) -> tuple[Measure, ...]:
     made = [
-        _estimated(STEP, a.step, b.step),
-        _estimated(SYNCED, a.synced, b.synced),
+        _estimated(STEP, a, b, "step", "pipelined"),
+        _estimated(SYNCED, a, b, "synced", "synced"),
     ]
     for name, column, unit in SAMPLED:
         samples = [[r[column] for r in side.steps if r[column] is not None] for side in (a, b)]
         if any(any(s) for s in samples):
             made.append(_sampled(name, unit, *samples))
-    peaks = [side.facts["peak_memory_bytes"] for side in (a, b)]
-    if any(p is not None for p in peaks):
-        one, two = (None if p is None else stats.Estimate(p) for p in peaks)
-        made.append(Measure("peak memory", "bytes", one, two, _difference(one, two)))
+    for name, column, unit in TOLD:
+        one, two = (side.facts[column] for side in (a, b))
+        if one is not None or two is not None:
+            made.append(_told(name, unit, one, two))
     return tuple(made)
 
 
-def _estimated(name: str, one: stats.Estimate | None, two: stats.Estimate | None) -> Measure:
-    return Measure(name, "ns", one, two, _difference(one, two))
+def _estimated(name: str, a: Side, b: Side, column: str, kind: str) -> Measure:
+    one, two = a.estimate(column, kind), b.estimate(column, kind)
+    samples = a.timed.get(kind, ()), b.timed.get(kind, ())
+    if all(len(s) > 1 for s in samples):
+        return Measure(name, "ns", one, two, stats.difference_of_medians(*samples))
+    return Measure(name, "ns", one, two, stats.difference_of_estimates(one, two) if one and two else None)
 
 
-def _difference(one: stats.Estimate | None, two: stats.Estimate | None) -> stats.Difference | None:
-    return stats.difference_of_estimates(one, two) if one and two else None
+def _told(name: str, unit: str, one: int | None, two: int | None) -> Measure:
+    first, second = (None if value is None else stats.Estimate(value) for value in (one, two))
+    return Measure(
+        name, unit, first, second, stats.difference_of_estimates(first, second) if first and second else None
+    )
 
 
 def _sampled(name: str, unit: str, one: Sequence[int], two: Sequence[int]) -> Measure:
@@ -385,6 +412,9 @@ def _verdict(a: Side, b: Side, measures: Sequence[Measure]) -> tuple[str, str, t
         return _without_step(a, b, busy), "unknown", ()
     direction = _direction(step)
     also = [*_synced(_compared(found[SYNCED]), direction), *_busy(_compared(busy), direction)]
+    if (steps := pays_after(a, b)) is not None:
+        spent = show_ns(b.facts["compile_ns"] - (a.facts["compile_ns"] or 0))
+        also.append(f"compilation took {spent}: it has paid for itself after {steps:,} steps")
     return _sentence(a, b, step, direction), direction, tuple(also)
 
 
@@ -421,6 +451,14 @@ def _sentence(a: Side, b: Side, step: Compared, direction: str) -> str:
     if direction == "faster":
         return f"{b.label} is {step.ratio:.2f}× as fast as {a.label}: {times} ({step.verdict})"
     return f"{b.label} is slower, {step.ratio:.2f}× as fast as {a.label}: {times} ({step.verdict})"
+
+
+def pays_after(a: Side, b: Side) -> int | None:
+    """The steps after which what `b` saves in each has made up for its longer compilation; None if it never does."""
+    if b.facts["compile_ns"] is None or not a.step or not b.step:
+        return None
+    spent, saved = b.facts["compile_ns"] - (a.facts["compile_ns"] or 0), a.step.value - b.step.value
+    return math.ceil(spent / saved) if spent > 0 and saved > 0 else None
 
 
 def _without_step(a: Side, b: Side, busy: Measure | None) -> str:

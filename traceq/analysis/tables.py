@@ -59,6 +59,16 @@ FUSED = _columns(
     ("delta_ns", NS, "ns", "second run less first"),
 )
 
+UNFUSED = _columns(
+    ("run", TEXT, None, "run with compiled code"),
+    ("name", TEXT, None, "kernel that no compiler made"),
+    ("category", TEXT, None, "what it computes"),
+    ("op", TEXT, None, "operator that launched it"),
+    ("reason", TEXT, None, "custom kernel, input copy, library call, graph break, optimizer, outside"),
+    ("kernels", COUNT, "count", "in all steps that count"),
+    ("ns_per_step", COUNT, "ns", "their time in a step"),
+)
+
 
 def parts(found: Diff) -> Result:
     """Where the difference comes from."""
@@ -112,6 +122,12 @@ def fused(found: Diff) -> Result:
         rows.append((f.made.name, side.label, _listed(f.replaced), *made, float(count), was, delta))
     rows.sort(key=lambda row: (-row[6], row[0]))
     return Result("diff_fused", {}, FUSED, rows)
+
+
+def unfused(found: Diff) -> Result:
+    """What a compiler could have fused and did not, with the likely reason."""
+    rows = [tuple(row[c.name] for c in UNFUSED) for row in found.unfused]
+    return Result("unfused_kernels", {}, UNFUSED, sorted(rows, key=lambda row: (-row[6], str(row))))
 
 
 def measures(found: Diff) -> list[dict[str, Any]]:

@@ -60,14 +60,17 @@ class Duration(click.ParamType[int]):
 @click.option(
     "--step", "step_ns", type=Duration(), metavar="TIME", help="Un-profiled pipelined step time, e.g. 12.3ms."
 )
+@click.option(
+    "--step-synced", "synced_ns", type=Duration(), metavar="TIME", help="The same with the GPU waited for after each."
+)
 @click.option("--step-range", metavar="GLOB", help="The ranges that are steps, where no ProfilerStep marks are.")
 @click.option("--strict", "is_strict", is_flag=True, help="Refuse files that are cut or damaged.")
 @rules_option
 @store_option
 @output_options
 def command(
-    paths: tuple[str, ...], label: str | None, step_ns: int | None, step_range: str | None, is_strict: bool,
-    rules_file: Path | None, store: Path | None, output: Output,
+    paths: tuple[str, ...], label: str | None, step_ns: int | None, synced_ns: int | None, step_range: str | None,
+    is_strict: bool, rules_file: Path | None, store: Path | None, output: Output,
 ) -> int:  # fmt: skip
     """Read torch.profiler traces and Nsight Systems exports into the store.
 
@@ -78,7 +81,7 @@ def command(
     if output.path and any(Path(p).exists() and output.path.exists() and output.path.samefile(p) for p in paths):
         raise TraceqError(f"{output.path}: -o would overwrite an input", "name another file", Status.USAGE)
     users_rules = rules.read(rules_file) if rules_file else None
-    options = Options(label, step_ns, step_range, is_strict, users_rules)
+    options = Options(label, step_ns, step_range, is_strict, users_rules, synced_ns)
     with contextlib.nullcontext(lambda _: None) if output.is_quiet else narrate.progress() as report:
         outcomes, publish_ns = ingest(paths, path, options, report)
     runs = list(dict.fromkeys(o.run for o in outcomes if o.run and o.result != "failed"))

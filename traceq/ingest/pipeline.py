@@ -40,6 +40,13 @@ class Options:
     step_range: str | None = None
     strict: bool = False
     rules: list[Rule] | None = None
+    synced_ns: int | None = None
+
+    @property
+    def step_times(self) -> dict[str, int]:
+        """The un-profiled step times that were given, by kind."""
+        given = {"pipelined": self.step_ns, "synced": self.synced_ns}
+        return {kind: ns for kind, ns in given.items() if ns}
 
 
 @dataclass(frozen=True)
@@ -215,7 +222,7 @@ def _known(path: str, scratch: Path, run: str, record: Record | None, target: Ta
     placed = [f"already in the store as the run {run!r}"]
     if options.label not in (None, run):
         placed.append(f"which keeps its label ({options.label!r} is not applied)")
-    if options.step_ns:
+    if options.step_times:
         placed.append("whose step time is now the given one")
     if record and record.sha256 not in target.held.captures:
         with _scratch(scratch, target.store, MEMORY_LIMIT, options.rules) as con:
@@ -360,7 +367,7 @@ def _scratch(path: Path, store: Path, memory: str, users: list[Rule] | None) -> 
 
 def _publish(store: Path, folder: Path, outcomes: list[Outcome], options: Options) -> list[Outcome]:
     has_new = any((folder / f"{n}.duckdb").exists() for n, _ in enumerate(outcomes))
-    is_told_more = options.step_ns or options.rules is not None
+    is_told_more = options.step_times or options.rules is not None
     if not has_new and not (is_told_more and any(o.result == "known" for o in outcomes)):
         return outcomes
     published = []
@@ -371,8 +378,8 @@ def _publish(store: Path, folder: Path, outcomes: list[Outcome], options: Option
                 outcome = _add(con, folder / f"{number}.duckdb", outcome)
             elif (scratch := folder / f"{number}.duckdb").exists():
                 outcome = _add_record(con, scratch, outcome)
-            if outcome.run and options.step_ns:
-                publish.set_step(con, outcome.run, options.step_ns)
+            for kind, ns in options.step_times.items() if outcome.run else ():
+                publish.set_step(con, outcome.run or "", kind, ns)
             published.append(outcome)
         if options.rules is not None and options.rules != rules.users(con):
             rules.replace_users(con, options.rules)

@@ -50,6 +50,7 @@ def diff(found: Diff, out: IO[str], is_wide: bool) -> None:
         _title(screen, "Kernel time", "per step, by category and origin")
         _categories(screen, shown, labels)
     _fused(screen, tables.fused(found))
+    _unfused(screen, tables.unfused(found))
 
 
 def _means(found: Diff) -> str:
@@ -84,7 +85,9 @@ def _parts(screen: Console, found: Diff, labels: Sequence[str]) -> None:
         p for p in found.parts if p.part != "heavy" and max(abs(p.delta_ns), abs(p.delta_estimate_ns or 0)) < least
     ]
     rows = [_part(p, p.part, p.what, has_estimate, is_narrow) for p in found.parts if p not in small]
-    if small:
+    if len(small) == 1:
+        rows.append(_part(small[0], small[0].part, small[0].what, has_estimate, is_narrow))
+    elif small:
         rows.append(_part(_sum(small), "others", f"{len(small)} that change little", has_estimate, is_narrow))
     rows.append(_part(_sum(found.parts), "sum", "", has_estimate, is_narrow, "bold"))
     _draw(screen, heads, rows)
@@ -148,6 +151,29 @@ def _fused(screen: Console, result: Result) -> None:
         times = [Text(show_value(ns, "ns")) for ns in (made, was)]
         change = Text(_signed(delta, "ns"), _good_or_bad(delta))
         rows.append([Text(printable(f"{count:.3g}× {name}")), Text(printable(replaced)), *times, change])
+    _draw(screen, heads, rows)
+    _more(screen, len(result.rows) - MOST)
+
+
+REASONS = {
+    "custom kernel": "your own kernel",
+    "input copy": "input of a graph",
+    "library call": "library call",
+    "graph break": "graph break",
+    "optimizer": "eager optimizer",
+    "outside": "not compiled",
+}
+
+
+def _unfused(screen: Console, result: Result) -> None:
+    if not result.rows:
+        return
+    _title(screen, "What stayed unfused", "by time in a step, with the likely reason")
+    heads = [("kernel", LEFT), ("operator", LEFT), ("time", RIGHT), ("reason", LEFT)]
+    rows = [
+        [Text(printable(name)), Text(printable(op or "–")), Text(show_value(ns, "ns")), Text(REASONS[reason])]
+        for _, name, _, op, reason, _, ns in result.rows[:MOST]
+    ]
     _draw(screen, heads, rows)
     _more(screen, len(result.rows) - MOST)
 

@@ -108,11 +108,10 @@ def _attached(con: duckdb.DuckDBPyConnection, scratch: Path) -> Iterator[None]:
         con.execute("DETACH scratch")
 
 
-def set_step(con: duckdb.DuckDBPyConnection, label: str, step_ns: int) -> None:
-    """Record the un-profiled pipelined step time of a run, as measured elsewhere, so without an interval."""
+def set_step(con: duckdb.DuckDBPyConnection, label: str, kind: str, step_ns: int) -> None:
+    """Record an un-profiled step time (`pipelined` or `synced`) as measured elsewhere, so without an interval."""
     con.execute(
-        "UPDATE runs SET step_pipelined_ns = ?, step_pipelined_low_ns = NULL, step_pipelined_high_ns = NULL "
-        "WHERE label = ?",
+        f"UPDATE runs SET step_{kind}_ns = ?, step_{kind}_low_ns = NULL, step_{kind}_high_ns = NULL WHERE label = ?",
         [step_ns, label],
     )
 

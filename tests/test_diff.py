@@ -1,0 +1,341 @@
+"""Comparisons: the cases of the log, real pairs, and what holds for any two runs."""
+
+import json
+import re
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from clirun import environment, traceq
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from traceq.analysis import tables
+from traceq.analysis.diff import diff
+from traceq.analysis.match import Kernel, match
+from traceq.analysis.shares import per_step, split
+from traceq.ingest.pipeline import Options, ingest
+from traceq.store.files import open_store
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+
+
+# Traces made here -------------------------------------------------------------------------------------------
+
+
+def trace(steps, device_of=lambda _: 0, pause=0, **header):
+    """A trace of steps, each a list of (name, µs); kernels run one after the other, `pause` µs apart."""
+    events, now, number = [], 10, 0
+    for step, kernels in enumerate(steps):
+        began = now
+        for place, (name, dur) in enumerate(kernels):
+            number += 1
+            events += [
+                row("cuda_runtime", "cudaLaunchKernel", now, 1, number),
+                row("kernel", name, now + 2, dur, number, device=device_of(place)),
+            ]
+            now += dur + pause + 2
+        events.append({
+            "ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{step}", "pid": 1, "tid": 1, "ts": began - 1,
+            "dur": now - began,
+        })  # fmt: skip
+    return {"traceEvents": events, **header}
+
+
+def row(category, name, start, dur, correlation, device=None):
+    args = {"correlation": correlation} | ({} if device is None else {"device": device, "stream": 7})
+    where = {"pid": 1, "tid": 1} if device is None else {"pid": device, "tid": 7}
+    return {"ph": "X", "cat": category, "name": name, "ts": start, "dur": dur, "args": args, **where}
+
+
+def compared(folder, first, second, steps=(None, None)):
+    """The comparison of two traces, and the store that holds them as a and b."""
+    store = folder / "s.duckdb"
+    for label, content, step in zip("ab", (first, second), steps, strict=True):
+        path = content if isinstance(content, Path) else folder / f"{label}.json"
+        if not isinstance(content, Path):
+            path.write_text(json.dumps(content | {"side": label}), "utf-8")
+        outcomes, _ = ingest([str(path)], store, Options(label=label, step_ns=step))
+        assert not outcomes[0].error
+    con = open_store(store)
+    return diff(con, "a", "b"), con
+
+
+def measure(found, name):
+    return next(m for m in tables.measures(found) if m["measure"] == name)
+
+
+def fates(found):
+    return {p.what: (p.first_ns, p.second_ns) for p in found.parts if p.part == "fusible"}
+
+
+GEMM = "ampere_sgemm_128x64_tn"
+ADD = "void at::native::vectorized_elementwise_kernel<4, add>(int)"
+MUL = ADD.replace("add", "mul")
+
+
+# The cases of the log -----------------------------------------------------------------------------------------
+
+
+def test_other_numbers_of_steps_are_compared_per_step(tmp_path):
+    case = FIXTURES / "cases" / "hand-65-diff-different-step-counts"
+    found, _ = compared(tmp_path, case / "input-eager.json", case / "input-compiled.json")
+    time = measure(found, "kernel time")
+    assert (time["a"], time["b"], time["delta"], time["delta_pct"]) == (20_000, 16_000, -4000, -20.0)
+    counts = measure(found, "kernels")
+    assert (counts["a"], counts["b"]) == (3, 2)
+    assert "a has 4 steps that count, b 2: all figures are per step" in found.caveats
+    (same,) = [p for p in found.matching.pairs if p.how == "same"]
+    assert (same.first.ns, same.second.ns) == (10_000, 10_000)
+
+
+def test_a_run_compared_with_itself_is_all_zeros(tmp_path):
+    found, con = compared(tmp_path, trace([[(GEMM, 10), (ADD, 5)]] * 3), trace([[(GEMM, 11)]] * 3))
+    same = diff(con, "a", "a")
+    assert same.sentence == "no difference: a and a have the same content"
+    assert {p.delta_ns for p in same.parts} == {0}
+    assert {m["delta"] for m in tables.measures(same)} <= {0, None}
+    assert found.sentence != same.sentence
+
+
+def test_the_same_file_is_the_same_content(tmp_path):
+    case = FIXTURES / "cases" / "hand-67-diff-of-a-file-with-itself" / "input.json"
+    store = tmp_path / "s.duckdb"
+    assert traceq("ingest", case, "--label", "one", "--store", store).status == 0
+    done = traceq("diff", "one", "one", "--store", store)
+    assert done.out.startswith("no difference: one and one have the same content\n")
+    assert not re.search(r"faster|slower|-0\.0", done.out)
+
+
+def test_less_busy_and_an_equal_step_are_both_said(tmp_path):
+    busy = [trace([[(ADD, 100)]] * 4, pause=98), trace([[(ADD, 50)]] * 4, pause=148)]
+    found, _ = compared(tmp_path, *busy, steps=(200_000, 200_000))
+    assert found.direction == "same"
+    assert measure(found, "GPU busy")["delta"] == -50_000
+    assert "GPU busy time fell (-50.0 %), but the step did not change" in found.also
+
+
+def test_a_first_step_with_kernels_of_its_own_is_warm_up(tmp_path):
+    tuned = [(f"triton_mm_{n}x", 5) for n in range(10)]
+    found, _ = compared(tmp_path, trace([[(ADD, 25)]] * 2), trace([tuned, [(ADD, 20)], [(ADD, 20)]]))
+    assert measure(found, "kernel time")["delta_pct"] == -20.0
+    assert "b: step 0 is left out as warm-up: its kernels occur in no other step" in found.caveats
+
+
+def test_one_kernel_more_shifts_no_pairs(tmp_path):
+    names = [ADD, MUL, ADD.replace("add", "sub")]
+    found, _ = compared(
+        tmp_path,
+        trace([[(n, 5) for n in names]] * 3),
+        trace(
+            [[(n, 5) for n in [names[0], "void at::native::vectorized_elementwise_kernel<4, x>(int)", *names[1:]]]] * 3
+        ),
+    )
+    assert sorted(p.how for p in found.matching.pairs) == ["added", "same", "same", "same"]
+
+
+def test_running_numbers_in_names_do_not_part_kernels(tmp_path):
+    found, _ = compared(
+        tmp_path, trace([[("triton_poi_fused_add_0", 5)]] * 3), trace([[("triton_poi_fused_add_3", 6)]] * 3)
+    )
+    (pair,) = found.matching.pairs
+    assert (pair.how, pair.first.ns, pair.second.ns) == ("same", 5000, 6000)
+
+
+def test_a_gpu_that_one_side_lacks_is_said_and_left_out(tmp_path):
+    both = trace([[(ADD, 10), (ADD, 10)]] * 3, device_of=lambda place: place)
+    found, _ = compared(tmp_path, both, trace([[(ADD, 10)]] * 3))
+    assert "b lacks GPU -:1 (rank:device): compared is what both have" in found.caveats
+    assert fates(found)["changed"] == (10_000, 10_000)
+
+
+def test_replays_that_were_not_recorded_leave_no_verdict(tmp_path):
+    found, _ = compared(tmp_path, FIXTURES / "made" / "invisible.json", trace([[(ADD, 10)]] * 3))
+    assert found.parts == ()
+    assert found.sentence.startswith("no verdict on speed")
+    assert any("were not recorded, so its GPU time is not known" in line for line in found.caveats)
+
+
+def test_a_slow_first_step_moves_no_median_and_is_said(tmp_path):
+    found, _ = compared(
+        tmp_path,
+        trace([[(ADD, 20)], *[[(ADD, 10)]] * 5]),
+        trace([[(ADD, 10)]] * 6),
+    )
+    assert measure(found, "kernel time")["delta"] == 0
+    assert any("periods scatter" in line for line in found.caveats)
+
+
+def test_other_recording_options_are_said(tmp_path):
+    steps = [[(ADD, 10)]] * 3
+    found, _ = compared(tmp_path, trace(steps), trace(steps, with_stack=1))
+    assert "recording options differ (nothing extra; stacks): host and idle times cannot be compared" in found.caveats
+
+
+# A real pair --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory):
+    """Eager and compiled training steps of one small GPT on an H200."""
+    demo = FIXTURES / "demo"
+    steps = (43_534_535, 28_190_109)
+    return compared(tmp_path_factory.mktemp("real"), demo / "eager.json.gz", demo / "default.json.gz", steps)
+
+
+def test_the_step_decides_which_is_faster(real):
+    found, _ = real
+    assert found.direction == "faster"
+    assert found.sentence == "b is 1.54× as fast as a: a step takes 28.190 ms, not 43.535 ms (noise unknown)"
+
+
+def test_parts_sum_to_the_period_and_estimates_to_the_step(real):
+    found, _ = real
+    for side, column in ((found.first, "first"), (found.second, "second")):
+        periods = [r["period_ns"] for r in side.steps if r["period_ns"]]
+        assert sum(getattr(p, f"{column}_ns") for p in found.parts) == round(Fraction(sum(periods), len(periods)))
+        assert sum(getattr(p, f"{column}_estimate_ns") for p in found.parts) == side.step.value
+
+
+def test_the_heavy_anchor_holds_between_eager_and_compiled(real):
+    found, _ = real
+    assert found.anchor.holds
+    assert (round(found.anchor.first_ns, -5), round(found.anchor.second_ns, -5)) == (10_100_000, 9_900_000)
+
+
+def test_every_kernel_of_both_sides_is_in_one_place(real):
+    found, _ = real
+    for n, side in enumerate((found.first, found.second)):
+        paired = sum(k.ns for p in found.matching.pairs if (k := (p.first, p.second)[n]))
+        fused = sum(
+            f.made.ns if f.is_second == bool(n) else sum(k.ns for k in f.replaced) for f in found.matching.fused
+        )
+        assert paired + fused == sum(k.ns for k in side.kernels)
+
+
+def test_a_fused_gelu_replaced_the_eager_ones(real):
+    found, _ = real
+    rows = {r["name"]: r for r in tables.records(tables.fused(found))}
+    gelu = rows["triton_poi_fused_gelu_view_10"]
+    assert (gelu["kernels"], gelu["replaced"], gelu["replaced_kernels"]) == (12, "gelu ×12", 12)
+
+
+def test_the_eager_optimizer_stayed_unfused(real):
+    found, _ = real
+    reasons = {row["op"]: row["reason"] for row in found.unfused}
+    assert reasons["aten::_foreach_addcdiv_"] == "optimizer"
+    assert reasons["aten::_log_softmax"] == "outside"
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_what_is_drawn_fits_the_terminal(real, columns, tmp_path):
+    _, con = real
+    (store,) = con.execute("SELECT path FROM duckdb_databases() WHERE path IS NOT NULL").fetchone()
+    done = traceq("diff", "a", "b", "--store", store, env=environment(COLUMNS=columns))
+    assert max(map(len, done.out.splitlines())) <= columns
+    assert "…" not in re.sub(r"[\w<>,. ]*…[\w<>,. ]*", "", done.out)
+
+
+# What holds for any two runs -----------------------------------------------------------------------------------
+
+NAMES = [
+    GEMM,
+    ADD,
+    MUL,
+    "triton_poi_fused_add_mul_0",
+    "triton_red_fused_sum_1",
+    "nvjet_tst_64x8",
+    "ncclDevKernel_AllReduce",
+]
+kernels = st.tuples(st.sampled_from(NAMES), st.integers(1, 40))
+programs = st.lists(st.lists(kernels, min_size=1, max_size=6), min_size=2, max_size=4)
+FEW = settings(
+    max_examples=5, deadline=None, derandomize=True, database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)  # fmt: skip
+ANTI = {"removed": "added", "added": "removed"}
+
+
+@FEW
+@given(programs, programs, st.integers(0, 5))
+def test_turned_round_every_difference_is_its_negative(tmp_path_factory, one, two, pause):
+    _, con = compared(tmp_path_factory.mktemp("turn"), trace(one, pause=pause), trace(two), steps=(50_000, 60_000))
+    there, back = diff(con, "a", "b"), diff(con, "b", "a")
+    turned = {(p.part, ANTI.get(p.what, p.what)): (-p.delta_ns, -p.delta_estimate_ns) for p in back.parts}
+    assert {(p.part, p.what): (p.delta_ns, p.delta_estimate_ns) for p in there.parts} == turned
+    for m, n in zip(tables.measures(there), tables.measures(back), strict=True):
+        assert (m["delta"], m["verdict"]) == (None if n["delta"] is None else -n["delta"], n["verdict"])
+
+
+@FEW
+@given(programs)
+def test_any_run_compared_with_itself_is_nothing(tmp_path_factory, one):
+    _, con = compared(tmp_path_factory.mktemp("self"), trace(one), trace([[(ADD, 1)]] * 2))
+    found = diff(con, "a", "a")
+    assert {p.delta_ns for p in found.parts} <= {0}
+    assert {m["delta"] for m in tables.measures(found)} <= {0, None}
+
+
+@FEW
+@given(programs, programs)
+def test_other_names_within_a_category_move_nothing_between_categories(tmp_path_factory, one, two):
+    again = [[(RENAMED.get(name, name), dur) for name, dur in step] for step in two]
+    sums = []
+    for n, second in enumerate((two, again)):
+        found, _ = compared(tmp_path_factory.mktemp(f"names{n}"), trace(one), trace(second))
+        by_category = {}
+        for r in tables.records(tables.categories(found)):
+            held = by_category.setdefault(r["category"], [0, 0])
+            held[0] += r["a_ns"]
+            held[1] += r["b_ns"]
+        by_part = {}
+        for p in found.parts:
+            by_part[p.part] = by_part.get(p.part, 0) + p.delta_ns
+        sums.append((by_category, by_part))
+    assert sums[0] == sums[1]
+
+
+RENAMED = {
+    GEMM: "ampere_sgemm_64x32_nn",
+    ADD: ADD.replace("add", "renamed"),
+    "triton_red_fused_sum_1": "triton_red_fused_mean_7",
+}
+
+
+@given(st.lists(st.integers(-(10**12), 10**12), min_size=1, max_size=20), st.integers(1, 50))
+def test_rounded_parts_sum_to_the_rounded_whole(totals, steps):
+    parts = per_step(totals, steps)
+    assert sum(parts) == round(Fraction(sum(totals), steps))
+    assert all(abs(part - Fraction(total, steps)) <= 1 for part, total in zip(parts, totals, strict=True))
+
+
+@given(st.integers(0, 10**12), st.lists(st.integers(0, 10**9), min_size=1, max_size=20))
+def test_a_split_sums_to_what_was_split(total, weights):
+    assert sum(split(total, weights)) == total
+
+
+def kernel(name, ns, origin="aten", category="elementwise", count=1, op=None):
+    return Kernel(category, origin, name, name, "forward", op, None, None, None, Fraction(count), ns)
+
+
+def test_a_kernel_that_one_side_has_more_of_is_left_over():
+    found = match([kernel("x", 90, count=3)], [kernel("x", 30, count=1)], {})
+    assert [(p.how, p.first and p.first.ns, p.second and p.second.ns) for p in found.pairs] == [
+        ("same", 30, 30),
+        ("removed", 60, None),
+    ]
+
+
+def test_a_gemm_that_another_library_computes_is_a_change():
+    found = match(
+        [kernel("cutlass_gemm", 90, category="gemm", origin="cutlass")],
+        [kernel("triton_tem_mm", 95, category="gemm", origin="inductor")],
+        {},
+    )
+    assert [p.how for p in found.pairs] == ["changed"]
+
+
+def test_what_no_name_lists_goes_to_kernels_that_may_do_more():
+    made = kernel("triton_for_fused_0", 10, origin="inductor", category="fused_foreach")
+    found = match([kernel("x", 90, op="aten::_foreach_add_")], [made], {"triton_for_fused_0": ((), False)})
+    assert [(f.made.name, sum(k.ns for k in f.replaced)) for f in found.fused] == [("triton_for_fused_0", 90)]
