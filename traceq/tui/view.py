@@ -37,7 +37,7 @@ from textual.widgets import Footer, Input, Static
 
 from traceq.errors import Status, TraceqError
 from traceq.show.text import printable
-from traceq.tui.access import Asked, ClosedError, Statement, explain
+from traceq.tui.access import Ask, Asked, ClosedError, explain
 from traceq.tui.widgets.grid import PAGE, Grid
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ FILTER_S = 0.08
 class Drawn(Protocol):
     """A widget that shows the answer to one question."""
 
-    asked: Asked | Statement | None
+    asked: Ask | None
 
     def show(self, *found: Any) -> None:
         """Draw this from now on."""
@@ -118,7 +118,7 @@ class View(Screen[None]):
         """What the breadcrumb calls it."""
         return self.TITLE
 
-    def subject(self) -> Asked | Statement | None:
+    def subject(self) -> Ask | None:
         """The question in focus: exported, and named as a command. Else the first of the screen."""
         for widget in [*self._focus_chain(), *self.query("#body *")]:
             if isinstance(widget, Drawn) and widget.asked:
@@ -138,14 +138,14 @@ class View(Screen[None]):
         """Let `widget` show the answer to a canned question."""
         self.put(widget, Asked(query, params), then)
 
-    def put(self, widget: Widget, asked: Asked | Statement, then: Callable[[Any], None] | None = None) -> None:
+    def put(self, widget: Widget, asked: Ask, then: Callable[[Any], None] | None = None) -> None:
         """Let `widget` show the answer to `asked`."""
         cast(Drawn, widget).asked = asked
         self._tell_command()
         work = self._answered(cast(Drawn, widget), asked, then)
         self.run_worker(work, group=f"ask-{id(widget)}", exclusive=True, exit_on_error=False)
 
-    async def _answered(self, widget: Drawn, asked: Asked | Statement, then: Callable[[Any], None] | None) -> None:
+    async def _answered(self, widget: Drawn, asked: Ask, then: Callable[[Any], None] | None) -> None:
         access = self.app.access
         try:
             with self.waiting():
@@ -259,7 +259,7 @@ class View(Screen[None]):
             self._frame = 0
         words = [
             self.app.access.path.name,
-            *([self.app.run_label] if self.app.run_label and self.NEEDS != "store" else []),
+            *([self.app.run_label] if self.app.run_label and self.NEEDS in ("run", "gpu") else []),
         ]
         words += [view.crumb for view in self.app.screen_stack if isinstance(view, View)]
         text = Text(no_wrap=True, overflow="ellipsis")

@@ -13,7 +13,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from traceq.errors import TraceqError
-from traceq.tui.access import Asked, ClosedError, Statement
+from traceq.tui.access import Ask, ClosedError
 
 if TYPE_CHECKING:
     from traceq.query import Result
@@ -32,7 +32,7 @@ class Export(ModalScreen[None]):
         padding: 0 1; background: $surface; }
     """
 
-    def __init__(self, asked: Asked | Statement) -> None:
+    def __init__(self, asked: Ask) -> None:
         super().__init__()
         self._asked = asked
 

@@ -26,11 +26,12 @@ from traceq.units import show_value
 
 if TYPE_CHECKING:
     from traceq.query import Column
-    from traceq.tui.access import Asked, Sheet
+    from traceq.tui.access import Ask, Sheet
 
 PAGE = 128
 MOST_PAGES = 64
 MOST_TEXT = 60
+LONG_NAMES = KERNEL_NAMES | {"a_name", "b_name", "next_work", "function"}
 LONGEST = 4000  # characters of a value that are looked at: a name may have any length
 GAP = 2
 COLOURED = {"category", "cause", "origin", "launch_state", "phase", "role"}
@@ -86,7 +87,7 @@ class Grid(ScrollView, can_focus=True):
         super().__init__(id=id)
         self.heading = title
         self.border_title = Text(title)
-        self.asked: Asked | None = None
+        self.asked: Ask | None = None
         self.error: str | None = None
         self.sheet: Sheet | None = None
         self.cursor = 0
@@ -315,7 +316,7 @@ class Grid(ScrollView, can_focus=True):
         columns = self.shown_columns
         wide = self._widths
         room = self.scrollable_content_region.width
-        keep = {c.name: max(KEEP, room // 3) if c.name in KERNEL_NAMES else KEEP for c in columns}
+        keep = {c.name: max(KEEP, room // 3) if c.name in LONG_NAMES else KEEP for c in columns}
         least = [wide[c.name] if c.is_number else min(wide[c.name], keep[c.name]) for c in columns]
         taken: list[tuple[int, int]] = []
         used = 0
@@ -388,7 +389,7 @@ class Grid(ScrollView, can_focus=True):
             column = self.shown_columns[number]
             value = values[places[column.name]]
             text = self._cell(value, column)
-            if column.name in KERNEL_NAMES:
+            if column.name in LONG_NAMES:
                 text = short_name(text, size)
             if number == 0 and value in self.marks:
                 text = f"{self.marks[value]} {text}"
