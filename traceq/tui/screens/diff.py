@@ -17,6 +17,7 @@ from traceq.tui.view import View
 from traceq.tui.widgets.grid import Grid
 from traceq.tui.widgets.measures import Measures
 from traceq.tui.widgets.waterfall import Waterfall
+from traceq.tui.work import background
 
 if TYPE_CHECKING:
     from traceq.analysis.diff import Diff as Found
@@ -75,7 +76,7 @@ class Diff(View):
         for widget in self.query("#parts, #measures, #fused, #kernels"):
             widget.asked = None  # type: ignore[attr-defined]
         self.query_one("#said", Static).update("…")
-        self.run_worker(self._compare(), group="compare", exclusive=True, exit_on_error=False)
+        background(self, self._compare, "compare")
 
     async def _compare(self) -> None:
         from traceq.analysis import diff

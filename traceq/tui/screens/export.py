@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -14,6 +15,7 @@ from textual.widgets import Input, Static
 
 from traceq.errors import TraceqError
 from traceq.tui.access import Ask, ClosedError
+from traceq.tui.work import background
 
 if TYPE_CHECKING:
     from traceq.query import Result
@@ -46,7 +48,7 @@ class Export(ModalScreen[None]):
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Write."""
-        self.run_worker(self._write(Path(event.value).expanduser()), exclusive=True, exit_on_error=False)
+        background(self, partial(self._write, Path(event.value).expanduser()), "write")
 
     async def _write(self, path: Path) -> None:
         app = cast("TraceqApp", self.app)

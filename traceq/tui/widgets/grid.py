@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
@@ -22,6 +23,7 @@ from traceq.show.text import KERNEL_NAMES, heading, printable, short_name
 from traceq.tui.access import ClosedError
 from traceq.tui.colours import shade
 from traceq.tui.widgets.answer import NOTHING, fit
+from traceq.tui.work import background
 from traceq.units import show_value
 
 if TYPE_CHECKING:
@@ -214,7 +216,7 @@ class Grid(ScrollView, can_focus=True):
     def rearrange(self) -> None:
         """Sort and filter anew, in a thread; a newer wish ends an older one."""
         if self.sheet:
-            self.run_worker(self._arranged(self.sheet), group="arrange", exclusive=True, exit_on_error=False)
+            background(self, partial(self._arranged, self.sheet), "arrange")
 
     async def _arranged(self, sheet: Sheet) -> None:
         try:
@@ -270,7 +272,7 @@ class Grid(ScrollView, can_focus=True):
             wanted = {first // PAGE, (first + tall) // PAGE, self.cursor // PAGE}
             missing = sorted(p for p in wanted if p not in self._pages and p * PAGE < self.count)
             if missing:
-                self.run_worker(self._read(self.sheet, missing), group="page", exclusive=True, exit_on_error=False)
+                background(self, partial(self._read, self.sheet, missing), "page")
 
     def watch_scroll_y(self, old: float, new: float) -> None:
         """Scrolled: other pages are in sight."""
