@@ -88,7 +88,10 @@ class View(Screen[None]):
     ]
     DEFAULT_CSS = """
     View { layout: vertical; }
-    #tabs, #crumbs, #command, #keys { height: 1; width: 100%; padding: 0 1; }
+    #tabs, #crumbs, #command, #keys {
+        height: 1; width: 100%; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis;
+        link-color: $foreground; link-background: transparent; link-style: none;
+    }
     #tabs { background: $panel; }
     #command, #keys { background: $panel; }
     #command { color: $text-muted; }
@@ -290,8 +293,9 @@ class View(Screen[None]):
         for _, binding, is_enabled, _ in self.active_bindings.values():
             if binding.show and is_enabled:
                 clicked = Style(meta={"@click": f"simulate_key('{binding.key}')"})
-                text.append(self.app.get_key_display(binding), Style(color=accent, bold=True) + clicked)
-                text.append(f" {binding.description}  ", clicked)
+                text.append(f"{self.app.get_key_display(binding)} ", Style(color=accent, bold=True))
+                text.append(binding.description, clicked)
+                text.append("  ")
         self._say("#keys", text)
 
     def _say(self, where: str, text: Text) -> None:
