@@ -18,7 +18,6 @@ import duckdb
 import pytest
 
 from traceq import lint, query
-from traceq.ingest.pipeline import Options, ingest
 from traceq.store import files
 
 GOLDEN = Path(__file__).parent / "golden"
