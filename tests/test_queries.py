@@ -18,7 +18,6 @@ import duckdb
 import pytest
 
 from traceq import lint, query
-from traceq.ingest.pipeline import Options, ingest
 from traceq.store import files
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -33,11 +32,10 @@ LEFT_OUT = {
     ("run_facts", "content"): "a digest of the files: test_the_same_file_is_the_same_content",
     ("trust", "note"): "sentences: test_trust_says holds some by hand",
 }
-# Queries about the store itself, or about what only a capture's record has: this test instead of golden rows.
+# Queries about the store itself: they have rows without a trace, and this test instead of golden rows.
 HELD_ELSEWHERE = {
     "schema": "test_schema_lists_what_schema_sql_declares",
     "tables": "test_tables_lists_what_schema_sql_declares",
-    "kernel_source": "test_kernel_source_gives_what_capture_kept",
 }
 # The verb whose name is not the query's.
 VERBS = {"tables": "schema"}
@@ -224,22 +222,6 @@ def test_tables_lists_what_schema_sql_declares(golden):
     assert found == sorted([(table, "table") for table in tables] + [(view, "view") for view in views])
     counts = {r["table"]: r["columns"] for r in rows(golden, "tables", {}) if r["kind"] == "table"}
     assert counts == {table: len(columns) for table, columns in tables.items()}
-
-
-def test_kernel_source_gives_what_capture_kept(tmp_path):
-    kept = {"kernel": "triton_poi_fused_gelu_0", "language": "triton", "source": "def f():\n    pass\n", "num_warps": 4}
-    other = {"kernel": "triton_red_fused_sum_1", "hash": "c1", "language": "triton", "source": "", "spills": 0}
-    facts = {"graph_breaks": [], "recompiles": [], "compile_phases": [], "kernel_sources": [other, kept]}
-    record = {"format": "traceq-capture", "version": 1, "label": "seen", "facts": facts}
-    (tmp_path / "seen.capture.json").write_text(json.dumps(record))
-    ingest([str(tmp_path / "seen.capture.json")], tmp_path / "store.duckdb", Options())
-    with contextlib.closing(files.open_store(tmp_path / "store.duckdb")) as con:
-        found = rows(con, "kernel_source", {})
-        one = rows(con, "kernel_source", {"run": "seen", "name": "triton_red_fused_sum_1"})
-    assert [row["name"] for row in found] == ["triton_poi_fused_gelu_0", "triton_red_fused_sum_1"]
-    assert (found[0]["run"], found[0]["source"], found[0]["warps"]) == ("seen", "def f():\n    pass\n", 4)
-    assert (found[0]["spills"], found[1]["spills"]) == (None, 0)
-    assert one == found[1:]
 
 
 @pytest.mark.parametrize("name", NAMES)

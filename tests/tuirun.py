@@ -3,6 +3,8 @@
 import asyncio
 import time
 
+from textual.widgets import Input
+
 from traceq.tui.app import TraceqApp
 
 PATIENCE_S = 30
@@ -28,11 +30,11 @@ async def press(pilot, *keys):
 
 
 async def settle(pilot):
-    """Until nothing is asked or drawn any more: twice in a row no worker runs."""
+    """Until nothing is asked or drawn any more: twice in a row no worker runs, and no filter waits for more letters."""
     deadline, quiet = time.monotonic() + PATIENCE_S, 0
     while quiet < 2:
         assert time.monotonic() < deadline, list(pilot.app.workers)
-        await pilot.pause(0.1 if quiet else 0.01)  # longer than the moment a filter waits for more keys
+        await pilot.pause(0.1 if isinstance(pilot.app.focused, Input) else 0.005)
         quiet = 0 if any(not w.is_finished for w in pilot.app.workers) else quiet + 1
 
 

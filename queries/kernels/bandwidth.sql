@@ -10,7 +10,7 @@
 -- column: gpu_ns BIGINT ns -- sum of their durations
 -- column: bytes BIGINT bytes -- inputs read once and the result written once, at least; of a copy within a device both; NULL where the trace lacks shapes, or the operator's needs are not known
 -- column: gb_per_s DOUBLE -- bytes over gpu_ns, in 10⁹ a second
--- column: pct_of_peak DOUBLE percent -- of the memory bandwidth of the device by its data sheet; above 100 out of the cache; NULL for an unknown model, or a copy to or from another memory
+-- column: pct_of_peak DOUBLE percent -- of the memory bandwidth of the device, as a capture measured it, else by its data sheet; above 100 out of the cache; NULL for an unknown model, or a copy to or from another memory
 -- column: lost_ns DOUBLE ns -- gpu_ns less the time at that peak, not below 0: what better kernels could gain at most
 -- column: calls BIGINT count -- operators, or copies; NULL if no operator is known
 -- column: bytes_per_call DOUBLE bytes -- bytes over calls: below some MB the launch and the cache count, not the memory

@@ -1,5 +1,5 @@
 -- title: Matrix products by shape
--- what: GEMM operators by shape and number format with their calls, kernel time, FLOP/s and shares of what the data sheet allows.
+-- what: GEMM operators by shape and number format with their calls, kernel time, FLOP/s and shares of what the device can do.
 -- value: A shape with much time and a low share of the roof is the one to pad, batch or tune; small or thin ones never get near the peak.
 -- needs: gpu_activities, ops, api_calls, devices
 -- param: run VARCHAR = NULL -- run label; NULL means all runs
@@ -15,9 +15,9 @@
 -- column: kernel_ns BIGINT ns -- sum of the durations of those kernels
 -- column: pct_of_gemm DOUBLE percent -- of the kernel time of all GEMM kernels of the run; NULL if graph replays were not recorded
 -- column: tflop_per_s DOUBLE -- 2 · m · n · k · batch · calls over kernel_ns, in 10¹² a second
--- column: pct_of_peak DOUBLE percent -- of the dense peak of the device by its data sheet; NULL for an unknown model
+-- column: pct_of_peak DOUBLE percent -- of the dense peak of the device, as a capture measured it, else by its data sheet; NULL for an unknown model
 -- column: peak VARCHAR -- number format of the peak: dtype, but tf32 for float32 input if the name of a kernel shows that it uses tensor cores, which have no float32
--- column: bound VARCHAR -- what the data sheet makes longer: math, or memory (reading both matrices and writing the result once, all in dtype)
+-- column: bound VARCHAR -- what takes longer at the peaks: math, or memory (reading both matrices and writing the result once, all in dtype)
 -- column: pct_of_roof DOUBLE percent -- that longer time, of kernel_ns; above 100 where the matrices lie in the cache
 -- column: ns_per_call DOUBLE ns -- kernel time a call
 -- column: kernels BIGINT count -- their GEMM kernels: a split product has several a call
@@ -137,7 +137,7 @@ sized AS (
     LEFT JOIN devices AS d ON d.trace_id = s.trace_id AND d.device = s.device
 ),
 
--- The two times that the data sheet allows for all calls of a row.
+-- The two times that the peaks allow for all calls of a row.
 roofed AS (
     SELECT
         *,

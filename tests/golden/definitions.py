@@ -669,7 +669,6 @@ def count_row(
 
 
 CALLS: dict[Callable[..., list[Row]], list[Row]] = {
-    runs: [{}],
     steps: [{}, {"run": "ranks"}],
     categories: [{}, {"run": "default"}],
     gemm_share: [{}, {"run": "overlap"}, {"run": "nogpu"}],

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from capture_rows import Captured, only
 from definitions import GRAPH_LAUNCH, Row, Step, Trace, by_run, gpu_names, in_order, keyed, percent, ratio
 from explain import Work
 from op_rows import recorded, short_name, steps_of
@@ -234,12 +235,16 @@ def unlike_steps(traces: list[Trace]) -> list[Row]:
 # Runs -------------------------------------------------------------------------------------------------------
 
 
-def run_facts(traces: list[Trace]) -> list[Row]:
-    """`content` is a digest of the files and left out."""
-    return [facts(run, some) for run, some in by_run(traces).items()]
+def run_facts(things: list[Trace | Captured]) -> list[Row]:
+    """`content` is a digest of the files and left out. Runs without a trace come last."""
+    traces = by_run([t for t in things if isinstance(t, Trace)])
+    records = {c.run: c for c in only(things)}
+    return [facts(run, traces.get(run, []), records.get(run)) for run in dict.fromkeys([*traces, *records])]
 
 
-def facts(run: str, traces: list[Trace]) -> Row:
+def facts(run: str, traces: list[Trace], captured: Captured | None) -> Row:
+    said = captured.record if captured else {}
+    phases = [r["ns"] for r in captured.facts("compile_phases")] if captured else []
     kernels = [w for t in traces for w in t.explained.work if w.kind == "kernel"]
     linked = [w for w in kernels if w.op and not (w.launch and w.launch.name == GRAPH_LAUNCH)]
     origins = [k.origin for t in traces for k in t.kernels]
@@ -251,12 +256,13 @@ def facts(run: str, traces: list[Trace]) -> Row:
     options = {"with_stack": "stacks", "record_shapes": "shapes", "profile_memory": "memory"}
     sizes = [size for t in traces if (size := t.metadata.get("distributedInfo", {}).get("world_size"))]
     kernel_ns = total(kernels) if kernels else None
+    step_ns = traces[0].step_ns if traces else None
     return {
         "run": run,
-        "mode": None,
-        "format": "kineto",
-        "gpu": gpu_names(traces),
-        "torch_version": None,
+        "mode": said.get("mode"),
+        "format": "kineto" if traces else None,
+        "gpu": (traces and gpu_names(traces)) or said.get("gpu"),
+        "torch_version": said.get("torch_version"),
         "recorded_with": ", ".join(
             word for key, word in options.items() if any(t.metadata.get(key) == 1 for t in traces)
         )
@@ -271,16 +277,18 @@ def facts(run: str, traces: list[Trace]) -> Row:
         "linked_pct": percent(total(linked), kernel_ns),
         "inductor_kernels": origins.count("inductor"),
         "graph_launches": sum(c.name == GRAPH_LAUNCH for t in traces for c in t.calls),
-        "step_ns": traces[0].step_ns,
-        "step_low_ns": None,
-        "step_high_ns": None,
-        "synced_ns": None,
-        "synced_low_ns": None,
-        "synced_high_ns": None,
-        "peak_memory_bytes": max(peaks(traces), default=None),
-        "compile_ns": None,
-        "graph_breaks": None,
+        **{
+            f"{name}{end}_ns": captured.step(kind, what) if captured else (step_ns if (kind, end) == TOLD else None)
+            for name, kind in (("step", "pipelined"), ("synced", "synced"))
+            for end, what in (("", "median"), ("_low", "low"), ("_high", "high"))
+        },
+        "peak_memory_bytes": said.get("peak_memory_bytes") or max(peaks(traces), default=None),
+        "compile_ns": sum(phases) if phases else None,
+        "graph_breaks": sum(r["count"] for r in captured.facts("graph_breaks")) if said.get("facts") else None,
     }
+
+
+TOLD = ("pipelined", "")  # what `traceq ingest --step` tells
 
 
 def peaks(traces: list[Trace]) -> list[int]:
@@ -293,16 +301,10 @@ def peaks(traces: list[Trace]) -> list[int]:
     ]
 
 
-def step_timings(traces: list[Trace]) -> list[Row]:
-    """Nothing was measured beside these traces."""
-    return []
-
-
 CALLS: dict[Callable[..., list[Row]], list[Row]] = {
     period_parts: [{}, {"run": "eager", "by_name": True}, {"run": "uneven", "skip": "1"}],
     period_kernels: [{"run": "default"}, {"run": "shapes", "by_name": True}, {"run": "ranks"}, {"run": "model"}],
     step_measures: [{}, {"run": "eager", "by_name": True}, {"run": "overlap", "skip": "3,4"}],
     unlike_steps: [{}, {"run": "uneven"}],
-    step_timings: [{}],
-    run_facts: [{}, {"run": "ranks"}],
+    run_facts: [{}, {"run": "ranks"}, {"run": "train/default"}],
 }

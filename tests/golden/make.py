@@ -14,6 +14,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
+import capture_rows
 import compile_rows
 import definitions
 import diff_rows
@@ -28,6 +29,8 @@ import overview_rows
 import screen_rows
 import stream_rows
 import timeline_rows
+import verdict_rows
+from capture_rows import Captured
 from definitions import FIXTURES, Row, Trace
 
 HERE = Path(__file__).parent
@@ -45,7 +48,10 @@ CALLS: dict[Callable[..., list[Row]], list[Row]] = {
     **nsys_rows.CALLS,
     **screen_rows.CALLS,
     **diff_rows.CALLS,
+    **verdict_rows.CALLS,
+    **capture_rows.CALLS,
 }
+WITH_CAPTURES = {*capture_rows.CALLS, diff_rows.run_facts}
 
 
 def load(run: Row, path: Path) -> Trace:
@@ -58,7 +64,7 @@ def load(run: Row, path: Path) -> Trace:
     return trace
 
 
-def answer(traces: list[Trace], query: Callable[..., list[Row]], params: Row) -> list[Row]:
+def answer(traces: list[Trace | Captured], query: Callable[..., list[Row]], params: Row) -> list[Row]:
     """The rows of one call; `run` picks traces, the rest is the query's own business."""
     picked = [t for t in traces if params.get("run") in (None, t.run)]
     return query(picked, **{k: v for k, v in params.items() if k != "run"})
@@ -69,7 +75,7 @@ def written(row: Row) -> str:
     return json.dumps(plain, ensure_ascii=False)
 
 
-def text(traces: list[Trace], query: Callable[..., list[Row]], calls: list[Row]) -> str:
+def text(traces: list[Trace | Captured], query: Callable[..., list[Row]], calls: list[Row]) -> str:
     """A golden file: the rows, one a line, or for each of several calls its parameters and rows."""
     answers = [",\n".join(written(row) for row in answer(traces, query, params)) for params in calls]
     if len(calls) == 1:
@@ -81,10 +87,13 @@ def text(traces: list[Trace], query: Callable[..., list[Row]], calls: list[Row])
 
 def main() -> int:
     plan = json.loads((HERE / "store.json").read_text("utf-8"))
-    traces = [load(run, FIXTURES / path) for run in plan for path in run["files"]]
+    paths = [(run, FIXTURES / path) for run in plan for path in run["files"]]
+    traces = [load(run, path) for run, path in paths if not path.name.endswith(capture_rows.ENDING)]
+    captured = capture_rows.load(paths, traces)
     differ = []
     for query, calls in CALLS.items():
-        path, new = HERE / f"{query.__name__}.json", text(traces, query, calls)
+        asked = [*traces, *captured] if query in WITH_CAPTURES else traces
+        path, new = HERE / f"{query.__name__}.json", text(asked, query, calls)
         if "--check" not in sys.argv:
             path.write_text(new, "utf-8")
         elif not path.exists() or path.read_text("utf-8") != new:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 # What a kernel may be for -------------------------------------------------------------------------------------------
 
 HEAVY = ("gemm", "conv", "attention", "rnn")  # no compiler does away with these
@@ -16,3 +18,39 @@ OWN_KERNELS_PCT = 10.0  # a first step with more of its time in kernels that no 
 LINKED_PCT = 95.0  # below this share of kernel time with known operators, categories go by names on both sides
 ANOTHER_MODEL_PCT = 50.0  # heavy time that finds no partner by name, operator or shape in the other run
 SKEWED_PCT = 5.0  # mean and median period that differ by more are said to
+
+# What compiling can bring ---------------------------------------------------------------------------------------------
+# Host times are those of one CPU core of 2024 under torch 2.11; a slower host raises them and its own launches alike.
+
+LEAST_STEP_NS = 2_000  # no step with GPU work is shorter: the divisor of the bound on any compile mode
+COMPILED_CALL_NS = 60_000  # to enter compiled code: cache lookup, guards, prologue
+GRAPH_CALL_NS = 140_000  # the same, with the inputs copied and a CUDA graph launched
+GENERATED_LAUNCH_NS = 20_000  # to launch a kernel that Inductor made, its output's memory included
+EAGER_LAUNCH_NS = 15_000  # to launch an eager kernel, where the GPU is the limit and the trace cannot say
+QUEUE_NS = 1_000  # what the GPU rests between two kernels of its queue
+GROUP_KERNELS = 3  # that a group becomes in a training step: pointwise, partial sums, and their sum
+BUSY_LIMIT = 0.9  # of the step: from here on the GPU, not the host, decides
+
+
+@dataclass(frozen=True)
+class Case:
+    """How well compiling goes: factors of what the constants and the trace say."""
+
+    longest: float  # of the longest kernel of a group: fused, it may come nearer to the memory's peak
+    rest: float  # of the time of the group's other kernels: inputs and arithmetic of their own
+    gpu: float  # of the GPU's time in all: clocks, and kernels chosen anew
+    eager_host: float  # of the host's time in library calls and Python: compiled code spares some of it
+    compiled_host: float  # of the host times above: hosts differ
+    is_overlapped: bool  # whether the host's work goes on beside a CUDA graph's
+
+
+BEST = Case(longest=0.8, rest=0.0, gpu=1.0, eager_host=0.7, compiled_host=0.6, is_overlapped=True)
+LIKELY = Case(longest=1.0, rest=0.2, gpu=1.0, eager_host=1.0, compiled_host=1.0, is_overlapped=True)
+WORST = Case(longest=1.0, rest=0.5, gpu=1.05, eager_host=1.0, compiled_host=1.6, is_overlapped=False)
+NONE_BELOW, LARGE_FROM = 1.1, 1.5  # gain classes
+HOST_FIRST = 0.2  # a share of the step in waiting for data, or in synchronisation, that is mended before all else
+HEAVY_LIMIT = 0.6  # a share of the step in heavy kernels from which tuning them is what is left
+ROOF_PCT = 70.0  # GEMMs that reach less of their roof than this may be tuned
+MISALIGNED_PCT = 5.0  # of all GEMM time: less is not worth a condition
+MISALIGNED = {"float16": 8, "bfloat16": 8, "float32": 4}  # elements that rows of a matrix should be a multiple of
+TINY_STEP_NS = 3 * GRAPH_CALL_NS  # below it what compiled code costs to enter is a good part of the step

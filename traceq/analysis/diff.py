@@ -10,9 +10,8 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 import duckdb
 
@@ -24,15 +23,12 @@ from traceq.analysis.constants import (
     HEAVY,
     LINKED_PCT,
     NO_GAIN_RATIO,
-    OWN_KERNELS_PCT,
     SKEWED_PCT,
 )
-from traceq.analysis.match import Kernel, Matching, Pair, generic, match
-from traceq.analysis.shares import per_step, split
+from traceq.analysis.match import Matching, Pair, generic, match
+from traceq.analysis.side import Lane, Place, Side, estimates, part_of, side_of
 from traceq.units import show_ns
 
-Lane = tuple[int | None, int | None]
-Place = tuple[str, str]
 FUSIBLE = ("removed", "fused", "added", "changed")
 ORDER = ("heavy", "fusible", "comm", "memops", "graph", "carried_over", "overlap", "idle", "residual")
 STEP, SYNCED, BUSY = "step, un-profiled", "step, synchronised", "GPU busy"
@@ -46,37 +42,6 @@ PRECISIONS = (  # as the names of cuBLAS, CUTLASS and cuDNN say it
     ("dgemm|f64", "fp64"),
     ("i8816|imma|int8", "int8"),
 )
-
-
-@dataclass(frozen=True)
-class Side:
-    """One run, per step: `parts` (by part and what) sum to `period_ns`; None where there are no periods."""
-
-    label: str
-    facts: Row
-    steps: Sequence[Row]
-    skipped: tuple[int, ...]
-    periods: int
-    period_ns: int | None
-    busy_ns: int | None
-    parts: Mapping[Place, int]
-    kernels: Sequence[Kernel]
-    timed: Mapping[str, Sequence[float]]
-
-    @property
-    def step(self) -> stats.Estimate | None:
-        return self.estimate("step", "pipelined")
-
-    @property
-    def synced(self) -> stats.Estimate | None:
-        return self.estimate("synced", "synced")
-
-    def estimate(self, column: str, kind: str) -> stats.Estimate | None:
-        """An un-profiled step time: of its measurements, where there are some, else as it was told."""
-        if len(self.timed.get(kind, ())) > 1:
-            return stats.bootstrap_median(self.timed[kind])
-        value, low, high = (self.facts[f"{column}{end}_ns"] for end in ("", "_low", "_high"))
-        return None if value is None else stats.Estimate(value, low, high)
 
 
 @dataclass(frozen=True)
@@ -145,7 +110,7 @@ def diff(con: duckdb.DuckDBPyConnection, first: str, second: str) -> Diff:
     facts = [ask(con, "run_facts", run=label)[0] for label in (first, second)]
     by_name = any((f["linked_pct"] or 0) < LINKED_PCT for f in facts)
     lanes = _common_lanes(con, first, second)
-    sides = [_side(con, f, by_name, only) for f, only in zip(facts, lanes, strict=True)]
+    sides = [side_of(con, f, by_name, only) for f, only in zip(facts, lanes, strict=True)]
     a, b = sides
     matching = match(a.kernels, b.kernels, _ops(con, first) | _ops(con, second)) if a.parts and b.parts else None
     parts = _parts(a, b, matching) if matching else ()
@@ -162,81 +127,6 @@ def diff(con: duckdb.DuckDBPyConnection, first: str, second: str) -> Diff:
 
 
 # The two sides ------------------------------------------------------------------------------------------------------
-
-
-def warm_up(con: duckdb.DuckDBPyConnection, run: str) -> tuple[int, ...]:
-    """Steps at the beginning that are unlike all later ones: warm-up, or the search for the fastest kernel."""
-    rows = ask(con, "unlike_steps", run=run)
-    ranks: dict[int | None, list[Row]] = defaultdict(list)
-    for row in rows:
-        ranks[row["rank"]].append(row)
-    found: set[int] = set()
-    for mine in ranks.values():
-        unlike = [(row["own_pct"] or 0) > OWN_KERNELS_PCT for row in mine]
-        leading = unlike.index(False) if False in unlike else 0
-        if len(mine) - leading >= 2:
-            found |= {row["step"] for row in mine[:leading]}
-    return tuple(sorted(found))
-
-
-def _side(con: duckdb.DuckDBPyConnection, facts: Row, by_name: bool, only: set[Lane] | None) -> Side:
-    run = facts["run"]
-    skipped = warm_up(con, run)
-    given = {"run": run, "skip": ",".join(map(str, skipped)) or None, "by_name": by_name}
-    rows = [r for r in ask(con, "period_parts", **given) if only is None or (r["rank"], r["device"]) in only]
-    totals: dict[Place, int] = defaultdict(int)
-    periods = 0
-    for row in rows:
-        if row["part"] == "period":
-            periods += row["steps"]
-        else:
-            totals[row["part"], row["what"]] += row["total_ns"]
-    places = sorted(totals)
-    parts = dict(zip(places, per_step([totals[p] for p in places], periods), strict=True)) if periods else {}
-    kernels = [r for r in ask(con, "period_kernels", **given) if only is None or (r["rank"], r["device"]) in only]
-    return Side(
-        label=run,
-        facts=facts,
-        steps=ask(con, "step_measures", **given),
-        skipped=skipped,
-        periods=periods,
-        period_ns=sum(parts.values()) if parts else None,
-        busy_ns=sum(ns for (part, _), ns in parts.items() if part != "idle") if parts else None,
-        parts=parts,
-        kernels=_kernels(kernels, parts, periods) if parts else (),
-        timed=timed(con, run),
-    )
-
-
-def timed(con: duckdb.DuckDBPyConnection, run: str) -> dict[str, list[float]]:
-    """The un-profiled measurements of a step, by kind."""
-    found: dict[str, list[float]] = defaultdict(list)
-    for row in ask(con, "step_timings", run=run):
-        found[row["kind"]].append(row["step_ns"])
-    return found
-
-
-def part_of(category: str) -> str:
-    """The part of a period that a kernel of `category` is in."""
-    return "heavy" if category in HEAVY else "comm" if category == "comm" else "fusible"
-
-
-def _kernels(rows: Sequence[Row], parts: Mapping[Place, int], periods: int) -> list[Kernel]:
-    """The kernels of a step; those of a category sum to its part."""
-    by_category: dict[str, list[Row]] = defaultdict(list)
-    for row in rows:
-        by_category[row["category"]].append(row)
-    made = []
-    for category, mine in by_category.items():
-        shares = split(parts.get((part_of(category), category), 0), [r["total_ns"] for r in mine])
-        made += [
-            Kernel(
-                category, r["origin"], r["name"] or "", r["short_name"] or "", r["phase"], r["op"], r["module"],
-                r["shapes"], r["types"], Fraction(r["kernels"], periods), ns,
-            )
-            for r, ns in zip(mine, shares, strict=True)
-        ]  # fmt: skip
-    return made
 
 
 def _common_lanes(con: duckdb.DuckDBPyConnection, first: str, second: str) -> tuple[set[Lane] | None, set[Lane] | None]:
@@ -323,7 +213,7 @@ def _parts(a: Side, b: Side, matching: Matching) -> tuple[Part, ...]:
         rows["fusible", what][0] += one
         rows["fusible", what][1] += two
     places = sorted(rows, key=lambda p: (ORDER.index(p[0]), -abs(rows[p][1] - rows[p][0]), p[1]))
-    estimates = [_estimates(side, [(p, rows[p][n]) for p in places]) for n, side in enumerate((a, b))]
+    estimates = [estimates(side, [(p, rows[p][n]) for p in places]) for n, side in enumerate((a, b))]
     made = [
         Part(*place, rows[place][0], rows[place][1], estimates[0][n], estimates[1][n]) for n, place in enumerate(places)
     ]
@@ -343,20 +233,6 @@ def _fates(matching: Matching) -> list[tuple[str, int, int]]:
         sums = (sum(k.ns for k in fused.replaced), fused.made.ns)
         fates.append(("fused", *(sums if fused.is_second else sums[::-1])))
     return fates
-
-
-def _estimates(side: Side, rows: Sequence[tuple[Place, int]]) -> list[int | None]:
-    """The parts of the un-profiled step: busy as traced, the rest idle by the trace's causes; last what does not fit.
-
-    The GPU's own work is not slowed by profiling, the host is. Where busy exceeds the step no idle time is left.
-    """
-    if side.step is None or side.busy_ns is None:
-        return [None] * (len(rows) + 1)
-    left = round(side.step.value) - side.busy_ns
-    idle = [ns if part == "idle" else 0 for (part, _), ns in rows]
-    shares = split(left, idle) if left > 0 and any(idle) else [0] * len(rows)
-    found = [share if part == "idle" else ns for ((part, _), ns), share in zip(rows, shares, strict=True)]
-    return [*found, left - sum(shares)]
 
 
 def _anchor(a: Side, b: Side, matching: Matching) -> Anchor | None:

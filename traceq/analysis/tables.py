@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
+from traceq.analysis.advise import Advice
+from traceq.analysis.check import Judgement
 from traceq.analysis.diff import Diff, Measure
 from traceq.analysis.match import Kernel
 from traceq.query import Column, Result
@@ -68,6 +70,18 @@ UNFUSED = _columns(
     ("kernels", COUNT, "count", "in all steps that count"),
     ("ns_per_step", COUNT, "ns", "their time in a step"),
 )
+
+SPLIT = _columns(
+    ("part", TEXT, None, "data, launch, sync, other_idle, heavy, fusible, memops, comm, other_busy, residual"),
+    ("part_ns", NS, "ns", "its time in a step; the parts sum to the step"),
+    ("pct_of_step", COUNT, "percent", "of the step"),
+)
+
+
+def split(found: Advice) -> Result:
+    """The step in the order in which one should look."""
+    rows: list[tuple[Any, ...]] = [(part, ns, 100 * ns / found.step_ns) for part, ns in found.split_ns.items()]
+    return Result("advise", {"run": found.run}, SPLIT, rows)
 
 
 def parts(found: Diff) -> Result:
@@ -180,3 +194,30 @@ def records(result: Result) -> list[dict[str, Any]]:
     """The rows of a result as objects."""
     names = [c.name for c in result.columns]
     return [dict(zip(names, row, strict=True)) for row in result.rows]
+
+
+JUDGED = _columns(
+    ("measure", TEXT, None, "what was measured"),
+    ("threshold", TEXT, None, "how far it may move"),
+    ("status", TEXT, None, "ok, crossed or not judged"),
+    ("reason", TEXT, None, "why"),
+    ("unit", TEXT, None, "of base, new and delta: ns, bytes, count, tflop/s"),
+    ("base", COUNT, None, "median of the baseline"),
+    ("new", COUNT, None, "median of the new run"),
+    ("delta", COUNT, None, "new less base"),
+    ("delta_pct", COUNT, "percent", "of the baseline"),
+    ("low", COUNT, None, "lower end of the difference's interval"),
+    ("high", COUNT, None, "upper end"),
+)
+
+
+def judgements(base: str, new: str, judged: Sequence[Judgement]) -> Result:
+    """What became of each threshold."""
+    rows: list[tuple[Any, ...]] = []
+    for j in judged:
+        d, t = j.difference, j.threshold
+        pct = 100 * d.value / j.base if j.base else None
+        rows.append(
+            (t.measure, f"--{t.kind} {t.text}", j.status, j.reason, j.unit, j.base, j.new, d.value, pct, d.low, d.high)
+        )
+    return Result("check", {"base": base, "new": new}, JUDGED, rows)

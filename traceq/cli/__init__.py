@@ -21,6 +21,8 @@ VERBS = {
     "query": "Answer a canned question, list them, or check them.",
     "timeline": "Draw a step: streams, idle time by cause, threads.",
     "tui": "Look at a store with keys and mouse.",
+    "advise": "Say whether torch.compile will help, and by how much at most.",
+    "check": "Compare a run with a baseline, for a pipeline; exit 5 if a threshold is crossed.",
     "diff": "Say what changed between two runs, and whether it is real.",
     "sql": "Run any SQL on the store, read-only.",
     "reclassify": "Apply kernel rules again, your own too.",
@@ -37,7 +39,8 @@ Examples:
 \b
 The store is --store, else $TRACEQ_STORE, else ./traceq.duckdb.
 Exit status: 0 fine, 1 the query failed, 2 usage, 3 input unreadable, 4 store missing, locked or newer,
-6 some inputs failed and the others are in, 70 internal error, 130 interrupted, 141 nobody reads the output.
+5 a threshold of check was crossed, 6 some inputs failed and the others are in, 70 internal error, 130 interrupted,
+141 nobody reads the output.
 """
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 

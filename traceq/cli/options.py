@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,6 +19,7 @@ from traceq.store import rules
 TABLE_ROWS = 50
 ENDINGS = {".json": "json", ".jsonl": "jsonl", ".csv": "csv", ".md": "markdown", ".parquet": "parquet"}
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+Draw = Callable[[IO[str]], None]
 
 
 def store_option(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -35,40 +36,46 @@ def rules_option(function: Callable[..., Any]) -> Callable[..., Any]:
     )(function)
 
 
-def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say how a result is written; the verb gets them as one `output`."""
+def output_options_with(*formats_too: str) -> Decorator:
+    """The options that say how a result is written, and formats of the verb's own; it gets them as one `output`."""
 
-    @click.option(
-        "--format",
-        "format_",
-        type=click.Choice(formats.FORMATS),
-        help="How to write; else as -o ends, else a table.",
-    )
-    @click.option("--json", "is_json", is_flag=True, help="Short for --format json.")
-    @click.option(
-        "--limit",
-        type=click.IntRange(min=-1),
-        help=f"At most N rows; -1 for all. A table shows {TABLE_ROWS}, the others all.",
-    )
-    @click.option("--wide", "is_wide", is_flag=True, help="Draw a table at its full width.")
-    @click.option("-o", "--output", "path", metavar="FILE", type=click.Path(path_type=Path), help="Write there.")
-    @click.option("-q", "--quiet", "is_quiet", is_flag=True, help="No notes on standard error.")
-    @functools.wraps(function)
-    def wrapped(
-        *args: Any,
-        format_: str | None,
-        is_json: bool,
-        limit: int | None,
-        is_wide: bool,
-        path: Path | None,
-        is_quiet: bool,
-        **more: Any,
-    ) -> Any:
-        chosen = "json" if is_json else format_ or ENDINGS.get(path.suffix if path else "", "table")
-        output = Output(chosen, limit, is_wide, path, is_quiet)
-        return function(*args, output=output, **more)
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @click.option(
+            "--format",
+            "format_",
+            type=click.Choice((*formats.FORMATS, *formats_too)),
+            help="How to write; else as -o ends, else a table.",
+        )
+        @click.option("--json", "is_json", is_flag=True, help="Short for --format json.")
+        @click.option(
+            "--limit",
+            type=click.IntRange(min=-1),
+            help=f"At most N rows; -1 for all. A table shows {TABLE_ROWS}, the others all.",
+        )
+        @click.option("--wide", "is_wide", is_flag=True, help="Draw a table at its full width.")
+        @click.option("-o", "--output", "path", metavar="FILE", type=click.Path(path_type=Path), help="Write there.")
+        @click.option("-q", "--quiet", "is_quiet", is_flag=True, help="No notes on standard error.")
+        @functools.wraps(function)
+        def wrapped(
+            *args: Any,
+            format_: str | None,
+            is_json: bool,
+            limit: int | None,
+            is_wide: bool,
+            path: Path | None,
+            is_quiet: bool,
+            **more: Any,
+        ) -> Any:
+            chosen = "json" if is_json else format_ or ENDINGS.get(path.suffix if path else "", "table")
+            output = Output(chosen, limit, is_wide, path, is_quiet)
+            return function(*args, output=output, **more)
 
-    return wrapped
+        return wrapped
+
+    return decorate
+
+
+output_options = output_options_with()
 
 
 class Output:
@@ -88,8 +95,10 @@ class Output:
         self.is_quiet = is_quiet
         self.limit = (TABLE_ROWS if format_ == "table" else None) if limit is None else (None if limit < 0 else limit)
 
-    def write(self, result: Result, draw: Callable[[IO[str]], None] | None = None, **more: object) -> None:
-        """Write `result`, where a table is wanted by `draw` if given; notes about it go to standard error."""
+    def write(
+        self, result: Result, draw: Draw | None = None, own: Mapping[str, Draw] | None = None, **more: object
+    ) -> None:
+        """Write `result`: a table by `draw`, formats of the verb by `own`. Notes on it go to standard error."""
         hidden: list[str] = []
         try:
             if self.format == "parquet":
@@ -97,7 +106,8 @@ class Output:
                     formats.to_parquet(result, file)
             else:
                 with self._text() as out:
-                    hidden = self._write(result, out, draw, more)
+                    writer = (own or {}).get(self.format) or (draw if self.format == "table" else None)
+                    hidden = self._write(result, out, writer, more)
                     out.flush()
         except BrokenPipeError:
             raise
@@ -106,10 +116,8 @@ class Output:
         if not self.is_quiet:
             self._narrate(result, hidden)
 
-    def _write(
-        self, result: Result, out: IO[str], draw: Callable[[IO[str]], None] | None, more: dict[str, object]
-    ) -> list[str]:
-        if draw and self.format == "table":
+    def _write(self, result: Result, out: IO[str], draw: Draw | None, more: dict[str, object]) -> list[str]:
+        if draw:
             draw(out)
         elif self.format == "json":
             formats.to_json(result, out, **more)

@@ -88,7 +88,10 @@ def read(path: Path) -> Record:
         trace=trace if trace and trace.exists() else None,
         rank_of=None if rank is None else (rank, size if size is not None else rank + 1),
         run=_run(values),
-        tables={"timings": values["timings"], **(values["facts"] or {})},
+        tables={
+            "timings": values["timings"],
+            **{name: rows for name, rows in (values["facts"] or {}).items() if rows is not None},
+        },
     )
 
 
@@ -212,7 +215,7 @@ FIELDS: dict[str, Check] = {
     **dict.fromkeys(("step_pipelined_ns", "step_synced_ns"), _maybe(INTERVAL)),
     **dict.fromkeys(("seed", "status", "outputs"), _any),
     "timings": _list(_object({"kind": _one_of("pipelined", "synced"), "block": _whole, "steps": _whole, "ns": _whole})),
-    "facts": _maybe(_object({table: _list(_object(fields)) for table, fields in FACTS.items()})),
+    "facts": _maybe(_object({table: _maybe(_list(_object(fields))) for table, fields in FACTS.items()})),
     "peaks": _maybe(
         _object({"gpu": _text, "uuid": _maybe(_text), "bytes_per_s": _maybe(_whole), "flops": _maybe(_flops)})
     ),
@@ -228,7 +231,7 @@ def _record(place: str, value: Any) -> dict[str, Any]:
         raise _FaultError(f"its version is {value.get('version')!r}, and this traceq reads {VERSION}")
     empty: dict[str, Any] = {"timings": [], "notes": []}
     known = {name: check(name, value.get(name, empty.get(name))) for name, check in FIELDS.items()}
-    if known["trace"] and "/" in known["trace"]:
+    if known["trace"] and ("/" in known["trace"] or known["trace"] in (".", "..")):
         raise _FaultError("trace is no name of a file beside the record")
     return {**value, **known}
 

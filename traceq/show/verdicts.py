@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import IO, Any, Literal
 
 from rich import box
@@ -12,6 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from traceq.analysis import tables
+from traceq.analysis.advise import Advice, Blocker
+from traceq.analysis.check import Judgement
 from traceq.analysis.diff import Diff, Part
 from traceq.query import Result
 from traceq.show.palette import colour
@@ -51,6 +53,112 @@ def diff(found: Diff, out: IO[str], is_wide: bool) -> None:
         _categories(screen, shown, labels)
     _fused(screen, tables.fused(found))
     _unfused(screen, tables.unfused(found))
+
+
+LOOK = {  # parts of a step in the order in which one should look
+    "data": "idle: the input pipeline is late",
+    "launch": "idle: the host launches too slowly",
+    "sync": "idle: the host had waited for the GPU",
+    "other_idle": "idle: other causes",
+    "heavy": "matrix products, convolutions, attention, RNNs",
+    "fusible": "other kernels, which a compiler can merge",
+    "memops": "copies and memsets",
+    "comm": "communication, waiting for peers included",
+    "other_busy": "overlap, replays recorded as a whole",
+    "residual": "busy time beyond the step",
+}
+CLASSES = {"none": "no gain to expect", "some": "some gain to expect", "large": "a large gain to expect"}
+
+
+def advise(found: Advice, out: IO[str], is_wide: bool) -> None:
+    """Draw advice."""
+    screen = console(out, is_wide)
+    _say(screen, f"{found.run}: {found.recommendation}: {found.because}", "bold")
+    _say(screen, f"  {CLASSES[found.gain_class]} from torch.compile; confidence {found.confidence}")
+    if found.reached:
+        r = found.reached
+        left = f"; {r.left:.2f}× would be left to the bound" if r.left is not None else ""
+        _say(screen, f"  {r.run} reached {r.speedup:.2f}×{left}")
+    clock = (
+        "profiled period: no un-profiled step time is known" if found.is_profiled else "un-profiled step, an estimate"
+    )
+    _title(screen, "Where the step goes", f"{show_value(found.step_ns, 'ns')}, {clock}")
+    rows = [
+        [Text(part), Text(show_value(ns, "ns")), Text(f"{100 * ns / found.step_ns:.1f} %"), Text(LOOK[part])]
+        for part, ns in found.split_ns.items()
+        if ns
+    ]
+    _draw(screen, [("", LEFT), ("time", RIGHT), ("of step", RIGHT), ("", LEFT)], rows)
+    if found.fusible_floor_ns:
+        floor = show_value(found.fusible_floor_ns, "ns")
+        _say(screen, f"What the fusible kernels read and write takes {floor} at the memory's peak.")
+    _bounds(screen, found)
+    if found.blockers:
+        _title(screen, "What stands in the way", "and caps what to expect")
+        _bullets(screen, map(_blocker, found.blockers))
+    for title, lines in (("Evidence", found.evidence), ("Not visible", found.not_visible)):
+        _title(screen, title, "")
+        _bullets(screen, lines)
+
+
+def _bounds(screen: Console, found: Advice) -> None:
+    _title(screen, "How much faster", "bounds cannot be beaten, expectations are a model's")
+    c = found.ceilings
+    rows = [
+        ["bound, any mode", "", _times(c.both), "", "heavy kernels alone"],
+        ["bound, graphs alone", "", _times(c.graphs), "", "eager kernels, never idle"],
+        ["bound, of GPU busy", "", _times(c.fusion_busy), "", "not of the step"],
+    ]
+    rows += [
+        [f"expected, {mode}", _times(e.low), _times(e.likely), _times(e.high), "worst, likely, best"]
+        for mode, e in found.expected.items()
+    ]
+    heads = [("", LEFT), ("low", RIGHT), ("", RIGHT), ("high", RIGHT), ("", LEFT)]
+    _draw(screen, heads, [[Text(cell) for cell in row] for row in rows])
+    for reason in c.conditional:
+        _say(screen, f"The bound on any mode is conditional: {reason}.", "yellow")
+
+
+def _times(value: float | None) -> str:
+    return "–" if value is None else f"{value:,.2f}×"
+
+
+def _blocker(b: Blocker) -> str:
+    often = f", {b.per_step:.3g} times a step" if b.per_step else ""
+    where = f" ({b.where})" if b.where else ""
+    cost = f": {show_value(b.cost_ns, 'ns')} of GPU idle time a step, profiled" if b.cost_ns else ""
+    return f"{b.what}{where}{often}{cost}"
+
+
+STATUSES = {"ok": GOOD, "crossed": BAD, "not judged": "yellow"}
+
+
+def check(judged: Sequence[Judgement], out: IO[str], is_wide: bool) -> None:
+    """Draw judgements: those that fail first in words, then all."""
+    screen = console(out, is_wide)
+    crossed = [j for j in judged if j.status == "crossed"]
+    unsure = sum(j.status == "not judged" for j in judged)
+    more = f"; {unsure} cannot be judged" if unsure else ""
+    what = f"{len(crossed)} of {len(judged)} thresholds crossed" if crossed else "no threshold is crossed"
+    _say(screen, f"{what}{more}", f"bold {BAD if crossed else GOOD}")
+    heads = [
+        ("", LEFT),
+        ("allowed", LEFT),
+        ("base", RIGHT),
+        ("new", RIGHT),
+        ("change", RIGHT),
+        ("%", RIGHT),
+        ("", LEFT),
+    ]
+    rows = []
+    for j in judged:
+        t, d = j.threshold, j.difference
+        values = [Text(show_value(value, j.unit)) for value in (j.base, j.new)]
+        pct = f"{100 * d.value / j.base:+.1f}" if j.base else ""
+        changed = [Text(_signed(d.value, j.unit)), Text(pct)]
+        status = Text(f"{j.status}: {j.reason}", STATUSES[j.status])
+        rows.append([Text(t.measure), Text(f"{t.kind} {t.text.partition('=')[2]}"), *values, *changed, status])
+    _draw(screen, heads, rows)
 
 
 def _means(found: Diff) -> str:
@@ -183,6 +291,13 @@ def _unfused(screen: Console, result: Result) -> None:
 
 def _say(screen: Console, text: str, style: str = "") -> None:
     screen.print(Text(printable(text), style=style), soft_wrap=False)
+
+
+def _bullets(screen: Console, lines: Iterable[str]) -> None:
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    for line in lines:
+        grid.add_row("•", Text(printable(line)))
+    screen.print(grid)
 
 
 def _title(screen: Console, title: str, more: str) -> None:

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from traceq.errors import TraceqError
 
@@ -31,6 +31,22 @@ PATIENCE_S = 0.05
 
 class ClosedError(Exception):
     """The store was let go of while the question was asked; whoever asked will ask again."""
+
+
+class Ask(Protocol):
+    """Something that is asked of a store."""
+
+    def command(self, store: Path | None = None) -> str:
+        """The `traceq` command that answers the same; `store` where it is not the default one."""
+
+    def some(self, con: duckdb.DuckDBPyConnection, limit: int | None) -> Result:
+        """At most `limit` rows, without the trust line."""
+
+    def whole(self, con: duckdb.DuckDBPyConnection) -> Result:
+        """All rows and the trust line, as the command line has them: for export."""
+
+    def keep(self, con: duckdb.DuckDBPyConnection) -> tuple[Column, ...]:
+        """Make the temporary table `base` of all rows; its columns."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +132,36 @@ class Statement:
             raise TraceqError(*query.explain(error)) from error
 
 
+@dataclass(frozen=True)
+class Given:
+    """Rows that an analysis made, and the words of the command that makes them."""
+
+    result: Result
+    words: tuple[str, ...]
+
+    def command(self, store: Path | None = None) -> str:
+        """The `traceq` command that answers the same."""
+        return _command(["traceq", *self.words], store)
+
+    def some(self, con: duckdb.DuckDBPyConnection, limit: int | None) -> Result:
+        """The rows."""
+        return self.result
+
+    def whole(self, con: duckdb.DuckDBPyConnection) -> Result:
+        """The rows."""
+        return self.result
+
+    def keep(self, con: duckdb.DuckDBPyConnection) -> tuple[Column, ...]:
+        """Make the temporary table `base` of the rows."""
+        columns = ", ".join(f'"{c.name}" {c.type}' for c in self.result.columns)
+        _execute(con, f"CREATE TEMP TABLE base ({columns})", None)
+        if self.result.rows:
+            con.executemany(
+                f"INSERT INTO base VALUES ({', '.join('?' for _ in self.result.columns)})", self.result.rows
+            )
+        return self.result.columns
+
+
 class Access:
     """The store at `path`, opened with the first question and read-only."""
 
@@ -128,25 +174,19 @@ class Access:
         self._is_closing = False
         self._seen = self._stamp()
 
-    async def answer(self, asked: Asked | Statement, limit: int | None = MOST_ROWS) -> Result:
+    async def answer(self, asked: Ask, limit: int | None = MOST_ROWS) -> Result:
         """At most `limit` rows of an answer, without its trust line. Raises TraceqError."""
         return await self._in_thread(lambda con: asked.some(con, limit))
 
-    async def whole(self, asked: Asked | Statement) -> Result:
+    async def whole(self, asked: Ask) -> Result:
         """All rows with the trust line, as the command line has them: for export."""
         return await self._in_thread(asked.whole)
 
-    async def trust(self, run: str) -> list[str]:
-        """What the numbers of `run` cannot see, a sentence each."""
-
-        def work(con: duckdb.DuckDBPyConnection) -> list[str]:
-            from traceq import query
-
-            return [note for entry in query.trust(con, [run]).values() for note in entry["notes"]]
-
+    async def work(self, work: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
+        """What `work` makes of a connection, in a thread: for the analyses. Raises TraceqError."""
         return await self._in_thread(work)
 
-    async def sheet(self, asked: Asked | Statement) -> Sheet:
+    async def sheet(self, asked: Ask) -> Sheet:
         """All rows of an answer, kept by DuckDB, to be read in pages, sorted and filtered. Raises TraceqError."""
         sheet = Sheet(self, asked)
         try:
@@ -303,7 +343,7 @@ class Sheet:
     count = 0
     total = 0
 
-    def __init__(self, access: Access, asked: Asked | Statement) -> None:
+    def __init__(self, access: Access, asked: Ask) -> None:
         self.asked = asked
         self._access = access
         self._line: Line | None = None

@@ -23,6 +23,7 @@ from traceq.tui.screens.overview import Overview
 from traceq.tui.screens.runs import Runs
 from traceq.tui.themes import DARK, LIGHT
 from traceq.tui.view import View
+from traceq.tui.work import background
 
 SCREENS: dict[int, type[View]] = {1: Runs, 2: Overview, 3: Kernels, 4: Gaps, 6: Diff, 8: Library}
 WATCH_S = 1.0
@@ -117,7 +118,7 @@ class TraceqApp(App[None]):
         self.set_interval(WATCH_S, self._watch)
 
     def _begin(self) -> None:
-        self.run_worker(self._opened(), group="open", exclusive=True, exit_on_error=False)
+        background(self, self._opened, "open")
 
     async def _opened(self) -> None:
         """Read which runs there are; then the screens may ask."""
@@ -180,7 +181,7 @@ class TraceqApp(App[None]):
 
     def action_reload(self) -> None:
         """Close every handle, then read the store anew."""
-        self.run_worker(self._reloaded(), group="open", exclusive=True, exit_on_error=False)
+        background(self, self._reloaded, "open")
 
     async def _reloaded(self) -> None:
         await self.access.reopen()

@@ -28,7 +28,7 @@ class Palette(Provider):
         matcher = self.matcher(query)
         for name, help_text, action in self._entries():
             if (score := matcher.match(name)) > 0:
-                yield Hit(score, matcher.highlight(name), action, text=name, help=help_text)
+                yield Hit(score, Content(name), action, text=name, help=help_text)  # highlight() reads markup
 
     def _entries(self) -> Iterator[tuple[str, str, Callable[[], Any]]]:
         from traceq import query

@@ -14,7 +14,7 @@ fault of the store is explained in place of the body, a fault of one question in
 which question `e` exports, `y` copies from, and the command line below names: its `asked`. A screen whose widgets are
 not `Answer` or `Grid` keeps that contract by the attributes `asked`, `show`, `fail` and `copied` (`Drawn`), or by
 overriding `subject()` and `copied()`. Deeper screens are pushed with `self.app.push_screen(OtherView(…))`; escape
-returns. Work that is not one question awaits `self.app.access` in `self.run_worker(…)`, inside `self.waiting()`.
+returns. Work that is not one question awaits `self.app.access` in `background(…)`, inside `self.waiting()`.
 
 A screen holds no SQL and computes nothing: it names queries and draws their rows. Text from a trace goes into a rich
 `Text` (through `printable`), never into a string that textual could read as markup.
@@ -22,10 +22,13 @@ A screen holds no SQL and computes nothing: it names queries and draws their row
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast, runtime_checkable
 
+from rich.style import Style
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
@@ -33,12 +36,13 @@ from textual.binding import Binding
 from textual.containers import Vertical
 from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Footer, Input, Static
+from textual.widgets import Input, Static
 
 from traceq.errors import Status, TraceqError
 from traceq.show.text import printable
-from traceq.tui.access import Asked, ClosedError, Statement, explain
+from traceq.tui.access import Ask, Asked, ClosedError, explain
 from traceq.tui.widgets.grid import PAGE, Grid
+from traceq.tui.work import background
 
 if TYPE_CHECKING:
     from traceq.query import Value
@@ -54,7 +58,7 @@ FILTER_S = 0.08
 class Drawn(Protocol):
     """A widget that shows the answer to one question."""
 
-    asked: Asked | Statement | None
+    asked: Ask | None
 
     def show(self, *found: Any) -> None:
         """Draw this from now on."""
@@ -84,9 +88,13 @@ class View(Screen[None]):
     ]
     DEFAULT_CSS = """
     View { layout: vertical; }
-    #tabs, #crumbs, #command { height: 1; width: 100%; padding: 0 1; }
+    #tabs, #crumbs, #command, #keys {
+        height: 1; width: 100%; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis;
+        link-color: $foreground; link-background: transparent; link-style: none;
+    }
     #tabs { background: $panel; }
-    #command { color: $text-muted; background: $panel; }
+    #command, #keys { background: $panel; }
+    #command { color: $text-muted; }
     #body { height: 1fr; }
     #trouble { height: 1fr; padding: 2 4; display: none; }
     #filter, #filter:focus { height: 1; border: none; padding: 0 1; display: none; background: $accent 30%; }
@@ -118,7 +126,7 @@ class View(Screen[None]):
         """What the breadcrumb calls it."""
         return self.TITLE
 
-    def subject(self) -> Asked | Statement | None:
+    def subject(self) -> Ask | None:
         """The question in focus: exported, and named as a command. Else the first of the screen."""
         for widget in [*self._focus_chain(), *self.query("#body *")]:
             if isinstance(widget, Drawn) and widget.asked:
@@ -138,14 +146,14 @@ class View(Screen[None]):
         """Let `widget` show the answer to a canned question."""
         self.put(widget, Asked(query, params), then)
 
-    def put(self, widget: Widget, asked: Asked | Statement, then: Callable[[Any], None] | None = None) -> None:
+    def put(self, widget: Widget, asked: Ask, then: Callable[[Any], None] | None = None) -> None:
         """Let `widget` show the answer to `asked`."""
         cast(Drawn, widget).asked = asked
         self._tell_command()
-        work = self._answered(cast(Drawn, widget), asked, then)
-        self.run_worker(work, group=f"ask-{id(widget)}", exclusive=True, exit_on_error=False)
+        work = partial(self._answered, cast(Drawn, widget), asked, then)
+        background(self, work, f"ask-{id(widget)}")
 
-    async def _answered(self, widget: Drawn, asked: Asked | Statement, then: Callable[[Any], None] | None) -> None:
+    async def _answered(self, widget: Drawn, asked: Ask, then: Callable[[Any], None] | None) -> None:
         access = self.app.access
         try:
             with self.waiting():
@@ -157,7 +165,9 @@ class View(Screen[None]):
                     widget.show(found)
         except ClosedError:
             return
-        except TraceqError as error:
+        except Exception as error:  # a fault of ours is told where it shows, and ends nothing
+            if os.environ.get("TRACEQ_DEBUG") == "1" and not isinstance(error, TraceqError):
+                raise
             self.failed(error, widget)
             return
         if then:
@@ -208,7 +218,7 @@ class View(Screen[None]):
             yield from self.body()
         yield Input(id="filter", placeholder="filter: words, all of which a row has")
         yield Static(id="command")
-        yield Footer(show_command_palette=False)
+        yield Static(id="keys")
 
     def on_screen_resume(self) -> None:
         """Shown again: what changed since is asked anew, after the first paint."""
@@ -259,7 +269,7 @@ class View(Screen[None]):
             self._frame = 0
         words = [
             self.app.access.path.name,
-            *([self.app.run_label] if self.app.run_label and self.NEEDS != "store" else []),
+            *([self.app.run_label] if self.app.run_label and self.NEEDS in ("run", "gpu") else []),
         ]
         words += [view.crumb for view in self.app.screen_stack if isinstance(view, View)]
         text = Text(no_wrap=True, overflow="ellipsis")
@@ -274,11 +284,29 @@ class View(Screen[None]):
         text = f"$ {asked.command(self.app.named_store)}" if asked else ""
         self._say("#command", Text(printable(text), no_wrap=True, overflow="ellipsis"))
 
+        self._tell_keys()
+
+    def _tell_keys(self) -> None:
+        """Keys that do something here, each of which can be clicked; textual's own footer is slow to change."""
+        accent = self.app.current_theme.accent or ""
+        text = Text(no_wrap=True, overflow="ellipsis")
+        for _, binding, is_enabled, _ in self.active_bindings.values():
+            if binding.show and is_enabled:
+                clicked = Style(meta={"@click": f"simulate_key('{binding.key}')"})
+                text.append(f"{self.app.get_key_display(binding)} ", Style(color=accent, bold=True))
+                text.append(binding.description, clicked)
+                text.append("  ")
+        self._say("#keys", text)
+
     def _say(self, where: str, text: Text) -> None:
         for line in self.query(where).results(Static):  # none while the screen closes
             line.update(text)
 
     # Keys
+
+    def action_simulate_key(self, key: str) -> None:
+        """A key that was clicked."""
+        self.app.simulate_key(key)
 
     def action_filter(self) -> None:
         """Open the filter line."""

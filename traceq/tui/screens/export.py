@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -13,7 +14,8 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from traceq.errors import TraceqError
-from traceq.tui.access import Asked, ClosedError, Statement
+from traceq.tui.access import Ask, ClosedError
+from traceq.tui.work import background
 
 if TYPE_CHECKING:
     from traceq.query import Result
@@ -32,7 +34,7 @@ class Export(ModalScreen[None]):
         padding: 0 1; background: $surface; }
     """
 
-    def __init__(self, asked: Asked | Statement) -> None:
+    def __init__(self, asked: Ask) -> None:
         super().__init__()
         self._asked = asked
 
@@ -46,7 +48,7 @@ class Export(ModalScreen[None]):
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Write."""
-        self.run_worker(self._write(Path(event.value).expanduser()), exclusive=True, exit_on_error=False)
+        background(self, partial(self._write, Path(event.value).expanduser()), "write")
 
     async def _write(self, path: Path) -> None:
         app = cast("TraceqApp", self.app)

@@ -63,7 +63,7 @@ class Kernel(View):
         self.ask(self.query_one("#callers"), "kernel_callers", run=run, name=name, top=None)
         self.ask(self.query_one("#launches"), "kernel_launches", run=run, name=name, top=None)
         self.ask(self.query_one("#ncu"), "ncu_command", run=run, name=name)
-        self.ask(self.query_one("#text"), "kernel_source", self._show_source, run=run, name=name)
+        self.ask(self.query_one("#text"), "kernel_source", self._show_source, run=run, kernel=name)
         self.query_one("#launches").focus()
 
     def _show_source(self, _: object) -> None:

@@ -13,7 +13,7 @@ from traceq.tui.colours import shade
 
 if TYPE_CHECKING:
     from traceq.query import Column, Result
-    from traceq.tui.access import Asked
+    from traceq.tui.access import Ask
 
 NOTHING = "none, or not recorded"
 
@@ -35,7 +35,7 @@ class Answer(Widget, can_focus=True):
         super().__init__(id=id, **more)
         self.heading = title
         self.border_title = Text(title)
-        self.asked: Asked | None = None
+        self.asked: Ask | None = None
         self.result: Result | None = None
         self.rows: list[dict[str, Any]] = []
         self.error: str | None = None

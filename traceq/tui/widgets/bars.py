@@ -7,7 +7,7 @@ from typing import Any
 from rich.cells import cell_len
 from rich.text import Text
 
-from traceq.show.text import printable
+from traceq.show.text import heading, printable
 from traceq.tui.widgets.answer import Answer, fit, pick
 from traceq.units import show_value
 
@@ -25,14 +25,19 @@ class Bars(Answer):
         self._label, self._value, self._beside = label, value, (value, *beside)
 
     def draw(self, width: int, height: int) -> Text:
-        """One line a row."""
+        """One line a row; three columns or more are named above them."""
         cells = [[show_value(row[name], self.column(name).unit) for name in self._beside] for row in self.rows]
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        heads = [heading(name, self.column(name).unit) for name in self._beside] if len(self._beside) > 2 else []
+        lines = [heads, *cells] if heads else cells
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         labels = [printable(show_value(row[self._label], None)) for row in self.rows]
         label_width = min(max(map(cell_len, labels)), int(width * MOST_LABEL))
         room = width - label_width - sum(widths) - 2 * len(widths) - 1
         most = max((abs(pick(row, self._value)) for row in self.rows), default=0.0)
         text = Text(no_wrap=True, overflow="crop")
+        if heads:
+            named = "".join(f"  {head:>{size}}" for head, size in zip(heads, widths, strict=True))
+            text.append(" " * (label_width + 1 + max(room, 0) * (room > 2)) + named + "\n", style="dim")
         for row, label, values in zip(self.rows, labels, cells, strict=True):
             text.append(fit(label, label_width) + " ")
             if room > 2:

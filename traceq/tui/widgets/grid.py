@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
@@ -22,15 +23,17 @@ from traceq.show.text import KERNEL_NAMES, heading, printable, short_name
 from traceq.tui.access import ClosedError
 from traceq.tui.colours import shade
 from traceq.tui.widgets.answer import NOTHING, fit
+from traceq.tui.work import background
 from traceq.units import show_value
 
 if TYPE_CHECKING:
     from traceq.query import Column
-    from traceq.tui.access import Asked, Sheet
+    from traceq.tui.access import Ask, Sheet
 
 PAGE = 128
 MOST_PAGES = 64
 MOST_TEXT = 60
+LONG_NAMES = KERNEL_NAMES | {"a_name", "b_name", "next_work", "function"}
 LONGEST = 4000  # characters of a value that are looked at: a name may have any length
 GAP = 2
 COLOURED = {"category", "cause", "origin", "launch_state", "phase", "role"}
@@ -86,7 +89,7 @@ class Grid(ScrollView, can_focus=True):
         super().__init__(id=id)
         self.heading = title
         self.border_title = Text(title)
-        self.asked: Asked | None = None
+        self.asked: Ask | None = None
         self.error: str | None = None
         self.sheet: Sheet | None = None
         self.cursor = 0
@@ -213,7 +216,7 @@ class Grid(ScrollView, can_focus=True):
     def rearrange(self) -> None:
         """Sort and filter anew, in a thread; a newer wish ends an older one."""
         if self.sheet:
-            self.run_worker(self._arranged(self.sheet), group="arrange", exclusive=True, exit_on_error=False)
+            background(self, partial(self._arranged, self.sheet), "arrange")
 
     async def _arranged(self, sheet: Sheet) -> None:
         try:
@@ -269,7 +272,7 @@ class Grid(ScrollView, can_focus=True):
             wanted = {first // PAGE, (first + tall) // PAGE, self.cursor // PAGE}
             missing = sorted(p for p in wanted if p not in self._pages and p * PAGE < self.count)
             if missing:
-                self.run_worker(self._read(self.sheet, missing), group="page", exclusive=True, exit_on_error=False)
+                background(self, partial(self._read, self.sheet, missing), "page")
 
     def watch_scroll_y(self, old: float, new: float) -> None:
         """Scrolled: other pages are in sight."""
@@ -315,7 +318,7 @@ class Grid(ScrollView, can_focus=True):
         columns = self.shown_columns
         wide = self._widths
         room = self.scrollable_content_region.width
-        keep = {c.name: max(KEEP, room // 3) if c.name in KERNEL_NAMES else KEEP for c in columns}
+        keep = {c.name: max(KEEP, room // 3) if c.name in LONG_NAMES else KEEP for c in columns}
         least = [wide[c.name] if c.is_number else min(wide[c.name], keep[c.name]) for c in columns]
         taken: list[tuple[int, int]] = []
         used = 0
@@ -388,7 +391,7 @@ class Grid(ScrollView, can_focus=True):
             column = self.shown_columns[number]
             value = values[places[column.name]]
             text = self._cell(value, column)
-            if column.name in KERNEL_NAMES:
+            if column.name in LONG_NAMES:
                 text = short_name(text, size)
             if number == 0 and value in self.marks:
                 text = f"{self.marks[value]} {text}"

@@ -1,4 +1,4 @@
-"""One value as running text: a command line ready to copy, the source of a kernel."""
+"""Values as running text: a command line ready to copy, the source of a kernel."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from traceq.tui.widgets.answer import Answer
 
 
 class Prose(Answer):
-    """The column `column` of the first row, wrapped; `y` copies exactly it. `language` is what it is coloured as."""
+    """The column `column`, a line each row, wrapped; `y` copies exactly it. `language` is what it is coloured as."""
 
     DEFAULT_CSS = """
     Prose { overflow-y: auto; }
@@ -21,7 +21,7 @@ class Prose(Answer):
 
     def draw(self, width: int, height: int) -> Text:
         """The text, harmless to the terminal."""
-        text = "\n".join(UNSAFE.sub("�", line.expandtabs(4)) for line in str(self._value()).split("\n"))
+        text = "\n".join(UNSAFE.sub("�", line.expandtabs(4)) for line in self.copied().split("\n"))
         if not self._language:
             return Text(text, overflow="fold")
         from rich.syntax import Syntax
@@ -33,10 +33,7 @@ class Prose(Answer):
 
     def copied(self) -> str:
         """The value as it is."""
-        return str(self._value()) if self.rows else ""
-
-    def _value(self) -> object:
-        return self.rows[0][self._column]
+        return "\n".join(str(row[self._column]) for row in self.rows)
 
     def _is_prose(self) -> bool:
         return True

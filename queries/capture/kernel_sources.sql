@@ -1,0 +1,49 @@
+-- title: Kernels whose source is known
+-- what: The kernels that were compiled in a captured run, with their GPU time, configuration, registers, spills and shared memory.
+-- value: Spills or very many registers in a kernel that takes long mean too much fused into one, or blocks too large; kernel_source shows the text.
+-- needs: kernel_sources, gpu_activities
+-- param: run VARCHAR = NULL -- run label; NULL means all runs
+-- column: run VARCHAR -- run label
+-- column: rank BIGINT -- rank that compiled; NULL if it is not one of several
+-- column: kernel VARCHAR -- its name
+-- column: gpu_ns BIGINT ns -- sum of the durations of all kernels of that name in the trace; NULL if there are none
+-- column: language VARCHAR -- triton, or cpp on the CPU
+-- column: num_warps BIGINT count -- warps a block; NULL if not known, as with all that follows
+-- column: num_stages BIGINT count -- stages of the software pipeline
+-- column: registers BIGINT count -- registers per thread
+-- column: spills BIGINT count -- registers spilled to memory
+-- column: shared_bytes BIGINT bytes -- shared memory per block
+-- column: lines BIGINT count -- lines of its source
+-- column: hash VARCHAR -- name of its file, as traces have it (triton_kernels.kernel_hash)
+-- column: ops VARCHAR -- operators that it computes
+-- chart: bar x=kernel y=gpu_ns
+-- order: run, rank, gpu_ns DESC
+-- example: traceq query kernel_sources --run train/default
+
+WITH ran AS (
+    SELECT l.run_id, l.rank, a.name, sum(a.dur_ns)::BIGINT AS gpu_ns
+    FROM gpu_activities AS a
+    JOIN labels AS l USING (trace_id)
+    WHERE a.kind = 'kernel'
+    GROUP BY l.run_id, l.rank, a.name
+)
+
+SELECT
+    r.label AS run,
+    k.rank,
+    k.kernel,
+    n.gpu_ns,
+    k.language,
+    k.num_warps,
+    k.num_stages,
+    k.registers,
+    k.spills,
+    k.shared_bytes,
+    len(string_split(rtrim(k.source, chr(10)), chr(10))) AS lines,
+    k.hash,
+    array_to_string(k.ops::VARCHAR[], ', ') AS ops
+FROM kernel_sources AS k
+JOIN runs AS r USING (run_id)
+LEFT JOIN ran AS n ON n.run_id = k.run_id AND n.rank IS NOT DISTINCT FROM k.rank AND n.name = k.kernel
+WHERE r.label = coalesce($run::VARCHAR, r.label)
+ORDER BY r.label, k.rank, n.gpu_ns DESC NULLS LAST, k.kernel, k.hash, k.source

@@ -1,0 +1,481 @@
+"""Will torch.compile help, and by how much at most? From one run, before compiling anything.
+
+The bound (`both`) follows from what cannot vanish. The expected range is a model of the step with the few constants of
+constants.py: the GPU's time with groups of fusible kernels merged, and the host's with fewer launches; the longer of
+the two decides. docs/verdict.md has the model, and how it fares on recorded pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import duckdb
+
+from traceq.analysis import stats
+from traceq.analysis.ask import Row, ask
+from traceq.analysis.constants import (
+    BEST,
+    BUSY_LIMIT,
+    COMPILED_CALL_NS,
+    EAGER_LAUNCH_NS,
+    GENERATED_LAUNCH_NS,
+    GRAPH_CALL_NS,
+    GROUP_KERNELS,
+    HEAVY_LIMIT,
+    HOST_FIRST,
+    LARGE_FROM,
+    LAUNCH_BOUND,
+    LEAST_STEP_NS,
+    LIKELY,
+    MISALIGNED,
+    MISALIGNED_PCT,
+    NONE_BELOW,
+    QUEUE_NS,
+    ROOF_PCT,
+    TINY_STEP_NS,
+    WORST,
+    Case,
+)
+from traceq.analysis.side import Side, estimates, side_of
+from traceq.errors import Status, TraceqError
+from traceq.units import show_ns
+
+MODES = ("default", "reduce-overhead")
+SPLIT = ("data", "launch", "sync", "other_idle", "heavy", "fusible", "memops", "comm", "other_busy", "residual")
+BLOCKING = ("aten::item", "aten::_local_scalar_dense", "aten::nonzero", "aten::is_nonzero", "aten::to", "aten::copy_")
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Times as fast as now that a mode may make the step."""
+
+    low: float
+    likely: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Blocker:
+    """What caps the expectation: `where` is its line, module or operator."""
+
+    kind: str
+    what: str
+    where: str | None
+    per_step: float | None
+    cost_ns: int | None
+
+
+@dataclass(frozen=True)
+class Ceilings:
+    """`both` bounds the step in any mode, `graphs` the replay of eager kernels, `fusion_busy` GPU busy time alone."""
+
+    both: float | None
+    graphs: float | None
+    fusion_busy: float
+    conditional: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Reached:
+    """What a compiled run of the same program reached of the ceiling."""
+
+    run: str
+    speedup: float
+    left: float | None
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Everything that `traceq advise` says; times are per step."""
+
+    run: str
+    step_ns: int
+    is_profiled: bool
+    split_ns: dict[str, int]
+    fusible_floor_ns: int | None
+    ceilings: Ceilings
+    expected: dict[str, Expected]
+    blockers: tuple[Blocker, ...]
+    recommendation: str
+    because: str
+    gain_class: str
+    confidence: str
+    evidence: tuple[str, ...]
+    not_visible: tuple[str, ...]
+    reached: Reached | None
+
+
+@dataclass(frozen=True)
+class Program:
+    """What the model of a step knows of the program: numbers per step, times in ns."""
+
+    step: float
+    data: float
+    python: float
+    busy: float
+    heavy_busy: float
+    launched: float
+    kept: float
+    optimizer: float
+    fusible: float
+    fusible_ns: float
+    groups: float
+    longest_ns: float
+    syncs: float
+    has_backward: bool
+
+    @property
+    def is_host_bound(self) -> bool:
+        return self.busy < BUSY_LIMIT * (self.step - self.data)
+
+    @property
+    def host(self) -> float:
+        """The host's time for a step: all of it where the host is the limit, else what such launches usually take."""
+        free = self.step - self.data
+        return free if self.is_host_bound else min(free, self.launched * EAGER_LAUNCH_NS)
+
+    @property
+    def per_launch(self) -> float:
+        return max(self.host - self.python, 0) / self.launched if self.launched else 0.0
+
+    @property
+    def pieces(self) -> float:
+        """Compiled pieces to enter: each wait for a value parts the program; a backward pass doubles them."""
+        return (1 + self.syncs) * (2 if self.has_backward else 1)
+
+
+def advise(con: duckdb.DuckDBPyConnection, run: str, reached: str | None = None) -> Advice:
+    """What compiling `run` may bring; `reached` is a compiled run of the same program. Raises TraceqError (failed)."""
+    facts = ask(con, "run_facts", run=run)[0]
+    side = side_of(con, facts, False, None)
+    program = _program(con, side)
+    rows = list(side.parts.items())
+    ns = estimates(side, rows) if side.step else [*(n for _, n in rows), 0]
+    split = _split([place for place, _ in rows], [n or 0 for n in ns])
+    signs = ask(con, "compile_signs", run=run)
+    sites = ask(con, "sync_sites", run=run, top=None)
+    ceilings = _ceilings(con, side, program, signs)
+    expected = {mode: _expected(program, mode, ceilings) for mode in MODES}
+    blockers = _blockers(con, program, signs, sites, side)
+    is_compiled = bool(facts["inductor_kernels"] or facts["graph_launches"])
+    best = 1.0 if is_compiled else max(e.likely for e in expected.values())
+    gain = "none" if best < NONE_BELOW else "large" if best > LARGE_FROM else "some"
+    choice, because = _recommendation(con, side, program, split, expected, is_compiled, sites)
+    hidden = _not_visible(side, program)
+    return Advice(
+        run=run,
+        step_ns=round(program.step),
+        is_profiled=side.step is None,
+        split_ns=split,
+        fusible_floor_ns=_floor(con, run, split["fusible"]),
+        ceilings=ceilings,
+        expected=expected,
+        blockers=blockers,
+        recommendation=choice,
+        because=because,
+        gain_class=gain,
+        confidence=_confidence(side, expected, blockers),
+        evidence=_evidence(program, split, ceilings, expected),
+        not_visible=hidden,
+        reached=_reached(con, reached, program, side) if reached else None,
+    )
+
+
+# The program --------------------------------------------------------------------------------------------------------
+
+
+def _program(con: duckdb.DuckDBPyConnection, side: Side) -> Program:
+    structure = [r for r in ask(con, "step_structure", run=side.label) if r["step"] not in side.skipped]
+    if not side.parts or not structure or side.period_ns is None:
+        raise TraceqError(
+            f"{side.label}: nothing to advise on: {_why_not(side)}",
+            "record at least three steps: torch.profiler with prof.step() after each, or traceq capture",
+            Status.FAILED,
+        )
+    step = side.step.value if side.step else float(side.period_ns)
+    devices = max(len((side.facts["lanes"] or "").split()) // max(len({r["rank"] for r in side.steps}), 1), 1)
+    idle = {what: ns for (part, what), ns in side.parts.items() if part == "idle"}
+    all_idle = sum(idle.values())
+    busy = stats.median([r["busy_ns"] for r in side.steps]) / devices
+    left = max(step - busy, 0)
+    bound = sum(idle.get(cause, 0) for cause in LAUNCH_BOUND)
+    data = left * idle.get("dataloader", 0) / all_idle if all_idle else 0.0
+    python = (step - data) * idle.get("python", 0) / bound if bound and side.facts["linked_pct"] else 0.0
+
+    def middle(column: str) -> float:
+        return stats.median([r[column] for r in structure]) / devices
+
+    program = Program(
+        step=step,
+        data=data,
+        python=python,
+        busy=busy,
+        heavy_busy=stats.median([r["heavy_busy_ns"] for r in side.steps]) / devices,
+        launched=middle("launched"),
+        kept=middle("kept"),
+        optimizer=middle("optimizer"),
+        fusible=middle("fusible"),
+        fusible_ns=middle("fusible_ns"),
+        groups=middle("fusible_groups"),
+        longest_ns=middle("longest_ns"),
+        syncs=sum(
+            r["calls_per_step"] or 0
+            for r in ask(con, "sync_sites", run=side.label, top=None)
+            if r["outer_op"] in BLOCKING or r["op"] in BLOCKING
+        ),
+        has_backward=any(r["has_backward"] for r in structure),
+    )
+    return program if program.is_host_bound else _without_python(program)
+
+
+def _without_python(program: Program) -> Program:
+    """Where the GPU is the limit the trace's idle time does not tell what the host does."""
+    return Program(**{**program.__dict__, "python": 0.0})
+
+
+def _why_not(side: Side) -> str:
+    f = side.facts
+    if f["invisible_replays"]:
+        return f"{f['invisible_replays']} CUDA graph replays were not recorded"
+    if f["kernel_ns"] is None:
+        return "no GPU rows were recorded"
+    return f"of {f['steps']} steps no two that count follow on one another"
+
+
+def _split(places: Sequence[tuple[str, str]], ns: Sequence[int]) -> dict[str, int]:
+    """The step by what one should look at; it sums to the step."""
+    found: dict[str, int] = dict.fromkeys(SPLIT, 0)
+    for (part, what), value in zip(places, ns, strict=False):
+        if part == "idle":
+            kind = {"dataloader": "data", "sync": "sync"}.get(what, "launch" if what in LAUNCH_BOUND else "other_idle")
+            found[kind] += value
+        else:
+            found[part if part in SPLIT else "other_busy"] += value
+    found["residual"] = ns[-1]
+    return found
+
+
+def _floor(con: duckdb.DuckDBPyConnection, run: str, fusible_ns: int) -> int | None:
+    """What the fusible kernels' bytes need at the memory's peak; kernels of unknown bytes count as needing nothing."""
+    rows = [r for r in ask(con, "bandwidth", run=run, top=None) if r["category"] not in ("memcpy", "memset")]
+    known = [r for r in rows if r["lost_ns"] is not None]
+    whole: int = sum(r["gpu_ns"] for r in rows)
+    if not known or not whole:
+        return None
+    return round(float(fusible_ns * sum(r["gpu_ns"] - r["lost_ns"] for r in known) / whole))
+
+
+# Ceilings and expectation -------------------------------------------------------------------------------------------
+
+
+def _ceilings(con: duckdb.DuckDBPyConnection, side: Side, program: Program, signs: Sequence[Row]) -> Ceilings:
+    """Bounds; those on the step need its un-profiled time."""
+    step = side.step.value if side.step else None
+    heavy = program.heavy_busy
+    return Ceilings(
+        both=step / max(heavy, LEAST_STEP_NS) if step else None,
+        graphs=step / max(program.busy, LEAST_STEP_NS) if step else None,
+        fusion_busy=program.busy / max(heavy, LEAST_STEP_NS),
+        conditional=tuple(_chances(con, side.label, signs)),
+    )
+
+
+def _chances(con: duckdb.DuckDBPyConnection, run: str, signs: Sequence[Row]) -> list[str]:
+    """Why even heavy kernels may get faster, so that the bound is conditional."""
+    found = []
+    off = [
+        r
+        for r in ask(con, "gemm_shapes", run=run, top=None)
+        if r["dtype"] in MISALIGNED
+        and (r["pct_of_gemm"] or 0) >= MISALIGNED_PCT
+        and any((r[side] or 0) % MISALIGNED[r["dtype"]] for side in ("n", "k"))
+    ]
+    if off:
+        worst = off[0]
+        shape = f"{worst['m']}×{worst['n']}×{worst['k']} in {worst['dtype']}"
+        found.append(f"misaligned matrix products may be padded (e.g. {shape})")
+    words = {
+        "nchw_conv": "convolutions in NCHW may be laid out anew",
+        "naive_attention": "attention written out with bmm and softmax may become one kernel",
+    }
+    return found + [words[kind] for kind in dict.fromkeys(r["kind"] for r in signs) if kind in words]
+
+
+def _expected(program: Program, mode: str, ceilings: Ceilings) -> Expected:
+    """The range, not beyond the bound where that is one."""
+    bound = ceilings.both if ceilings.both and not ceilings.conditional else float("inf")
+    times = [predicted_ns(program, mode, case) for case in (WORST, LIKELY, BEST)]
+    return Expected(*(min(program.step / max(t, LEAST_STEP_NS), bound) for t in times))
+
+
+def predicted_ns(p: Program, mode: str, case: Case) -> float:
+    """The step in `mode`: data, then the longer of the GPU's time and the host's, or both where they cannot overlap."""
+    fused = case.longest * p.longest_ns + case.rest * (p.fusible_ns - p.longest_ns)
+    gpu = case.gpu * (p.busy - p.fusible_ns + fused) + QUEUE_NS * (p.kept + p.optimizer + p.groups)
+    if mode == "default":
+        host = (p.kept + p.optimizer) * p.per_launch * case.eager_host + _generated_host(p, case)
+        host += p.pieces * COMPILED_CALL_NS * case.compiled_host
+    else:
+        host = p.optimizer * p.per_launch * case.eager_host + p.pieces * GRAPH_CALL_NS * case.compiled_host
+    host += p.python * case.eager_host
+    is_apart = mode != "default" and (p.syncs >= 1 or not case.is_overlapped)
+    return p.data + (gpu + host if is_apart else max(gpu, host))
+
+
+def _generated_host(p: Program, case: Case) -> float:
+    """The host's time to launch generated kernels: in training a group becomes several, at worst as many as before."""
+    many = GROUP_KERNELS if case is LIKELY else p.fusible
+    made = min(p.fusible, p.groups * many) if p.has_backward and case is not BEST else p.groups
+    return made * min(GENERATED_LAUNCH_NS * case.compiled_host, p.per_launch or GENERATED_LAUNCH_NS)
+
+
+# What stands in the way ---------------------------------------------------------------------------------------------
+
+
+def _blockers(
+    con: duckdb.DuckDBPyConnection, p: Program, signs: Sequence[Row], sites: Sequence[Row], side: Side
+) -> tuple[Blocker, ...]:
+    found = []
+    for r in sites:
+        if (r["calls_per_step"] or 0) >= 1 and (r["outer_op"] or r["python"] or r["range"]):
+            what = f"{r['outer_op'] or r['name']} waits for the GPU"
+            where = r["python"] or r["range"] or r["op"]
+            found.append(Blocker("sync", what, where, r["calls_per_step"], _per_step(r["idle_ns"], side)))
+    for r in signs:
+        if r["sign"] == "blocker":
+            found.append(Blocker(r["kind"], f"{r['what']} {SIGNS[r['kind']]}", r["module"], r["per_step"], None))
+    if p.data > 0.05 * p.step:
+        found.append(Blocker("data", "the step waits for its data", "DataLoader", None, round(p.data)))
+    if p.step < TINY_STEP_NS:
+        cost = show_ns(COMPILED_CALL_NS)
+        found.append(
+            Blocker("tiny_step", f"entering compiled code costs about {cost} of so short a step", None, None, None)
+        )
+    return tuple(found)
+
+
+SIGNS = {
+    "data_dependent": "has a result whose shape depends on data: the graph breaks there",
+    "rnn": "is a library's RNN: it stays as it is, and CUDA graphs may not take it",
+    "custom_autograd": "is an autograd function of your own: the graph may break there",
+}
+
+
+def _per_step(ns: int | None, side: Side) -> int | None:
+    steps = side.facts["good_steps"]
+    return round(ns / steps) if ns is not None and steps else None
+
+
+# What to do ---------------------------------------------------------------------------------------------------------
+
+
+def _recommendation(
+    con: duckdb.DuckDBPyConnection, side: Side, p: Program, split: dict[str, int],
+    expected: dict[str, Expected], is_compiled: bool, sites: Sequence[Row],
+) -> tuple[str, str]:  # fmt: skip
+    """What to do, and why in one sentence: data first, then the host, then kernels."""
+    data, sync = split["data"] / p.step, split["sync"] / p.step
+    if data >= HOST_FIRST:
+        return (
+            "fix the host first",
+            f"{100 * data:.0f} % of the step waits for data: more workers, pinned memory, prefetching",
+        )
+    if sync >= HOST_FIRST or (p.syncs >= 1 and sync >= HOST_FIRST / 4):
+        site = next((r for r in sites if r["outer_op"] or r["op"]), None)
+        what = (site["outer_op"] or site["op"]) if site else "a call that waits"
+        where = f" in {site['python']}" if site and site["python"] else ""
+        return "fix the host first", f"{what}{where} makes the host wait for the GPU, {p.syncs:.3g} times a step"
+    if is_compiled:
+        return "leave it", "this run is compiled, or replays CUDA graphs, already"
+    best = max(expected, key=lambda mode: expected[mode].likely)
+    if expected[best].likely < NONE_BELOW:
+        if p.heavy_busy >= HEAVY_LIMIT * p.step and (slow := _slow_gemms(con, side.label)):
+            return "max-autotune for these GEMMs", slow
+        return "leave it", f"{_share(p.heavy_busy, p.step)} of the step is in heavy kernels, and little else can go"
+    if best == "default" or expected["default"].likely * NONE_BELOW > expected[best].likely:
+        return "default", _gain(expected["default"], p)
+    return "reduce-overhead", _gain(expected[best], p)
+
+
+def _gain(e: Expected, p: Program) -> str:
+    limit = (
+        "the host, not the GPU, is the limit" if p.is_host_bound else "the GPU is the limit, and fusion saves it work"
+    )
+    return f"likely {e.likely:.2f}× as fast ({e.low:.2f} to {e.high:.2f}×); {limit}"
+
+
+def _slow_gemms(con: duckdb.DuckDBPyConnection, run: str) -> str | None:
+    """The longest matrix product that stays far below what the device allows."""
+    slow = [r for r in ask(con, "gemm_shapes", run=run, top=5) if (r["pct_of_roof"] or ROOF_PCT) < ROOF_PCT]
+    if not slow:
+        return None
+    r = slow[0]
+    return (
+        f"{r['op']} {r['m']}×{r['n']}×{r['k']} in {r['dtype']} reaches {r['pct_of_roof']:.0f} % of what the GPU allows"
+    )
+
+
+def _share(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.0f} %"
+
+
+def _evidence(p: Program, split: dict[str, int], c: Ceilings, expected: dict[str, Expected]) -> tuple[str, ...]:
+    idle = sum(split[kind] for kind in ("data", "launch", "sync", "other_idle"))
+    bounds = [
+        f"{name} {value:.2f}×"
+        for name, value in (("both", c.both), ("graphs", c.graphs), ("fusion, of busy", c.fusion_busy))
+        if value is not None
+    ]
+    ranges = [f"{mode} {e.low:.2f} to {e.high:.2f}×, likely {e.likely:.2f}×" for mode, e in expected.items()]
+    return (
+        f"the GPU is busy for {show_ns(p.busy)} of {show_ns(p.step)} ({_share(p.busy, p.step)}), "
+        f"{show_ns(p.heavy_busy)} of it with heavy kernels and copies from or to the host",
+        f"idle are {show_ns(idle)}: {show_ns(split['launch'])} for launches, {show_ns(split['sync'])} for "
+        f"synchronisation, {show_ns(split['data'])} for data",
+        f"{p.fusible:.4g} fusible kernels take {show_ns(p.fusible_ns)} and form {p.groups:.4g} groups, "
+        f"whose longest kernels take {show_ns(p.longest_ns)}",
+        f"{p.launched:.4g} launches at {show_ns(round(p.per_launch))} each"
+        + ("" if p.is_host_bound else " (assumed: the GPU is the limit)"),
+        f"bounds: {', '.join(bounds) or 'none without an un-profiled step'}; expected: {'; '.join(ranges)}",
+    )
+
+
+def _not_visible(side: Side, p: Program) -> tuple[str, ...]:
+    """What a better recording, or none, could have told."""
+    said = ["how much a CUDA graph must copy: its inputs go to fixed places first"]
+    if side.step is None:
+        said.append("the un-profiled step time: all is on the profiler's clock, which flatters compiling (--step)")
+    if not side.facts["linked_pct"]:
+        said.append("operators: neither blockers nor categories by operator")
+    if "shapes" not in (side.facts["recorded_with"] or ""):
+        said.append("shapes: neither misaligned products nor a floor for fusible kernels (record_shapes=True)")
+    if "stacks" not in (side.facts["recorded_with"] or "") and p.syncs:
+        said.append("lines of Python: where the waiting comes from (with_stack=True)")
+    if p.optimizer:
+        said.append("a compiled optimizer: it is taken to stay eager")
+    return tuple(said)
+
+
+def _confidence(side: Side, expected: dict[str, Expected], blockers: Sequence[Blocker]) -> str:
+    """low on the profiler's clock; medium where blockers, missing operators or a range over two classes leave doubt."""
+    if side.step is None:
+        return "low"
+    best = max(expected.values(), key=lambda e: e.likely)
+    is_wide = (best.low < NONE_BELOW < best.likely) or (best.low < LARGE_FROM < best.likely)
+    doubts = [bool(blockers), not side.facts["linked_pct"], is_wide, side.periods < 2]
+    return "medium" if any(doubts) else "high"
+
+
+def _reached(con: duckdb.DuckDBPyConnection, label: str, p: Program, side: Side) -> Reached:
+    """What `label` reached, and how many times as fast as it the bound would be."""
+    other = side_of(con, ask(con, "run_facts", run=label)[0], False, None)
+    missing = next((s.label for s in (side, other) if s.step is None), None)
+    if missing is not None or side.step is None or other.step is None:
+        raise TraceqError(
+            f"{missing}: what was reached needs its un-profiled step time",
+            "traceq ingest TRACE --step 12.3ms",
+            Status.FAILED,
+        )
+    least = max(p.heavy_busy, LEAST_STEP_NS)
+    return Reached(label, side.step.value / other.step.value, other.step.value / least)

@@ -1,0 +1,127 @@
+"""`traceq check`."""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+import duckdb
+
+from traceq import query
+from traceq.analysis import check, tables
+from traceq.analysis.ask import ask
+from traceq.analysis.check import Judgement, Snapshot, Threshold
+from traceq.cli.options import Draw, Output, output_options_with, store_option
+from traceq.errors import Status, TraceqError
+from traceq.show import narrate, reports
+from traceq.store import files
+
+EPILOG = f"""
+\b
+Examples:
+  traceq check new --against base --max step=+3% --max kernels=+0 --min gemm_tflops=-5%
+  traceq check base --save baseline.json
+  traceq check new --against baseline.json --thresholds limits.toml --format junit -o report.xml
+
+\b
+Measures: {", ".join(check.MEASURES[:8])},
+  {", ".join(check.MEASURES[8:])}.
+BASE is a label, another store (its run of the same label, or its only one) or a file that --save wrote. A threshold is
+crossed only if the difference is real; the exit status is 5 then. In limits.toml: [max] and below it step = "+3%".
+"""
+
+
+@click.command("check", epilog=EPILOG)
+@click.argument("run", metavar="NEW")
+@click.option("--against", metavar="BASE", help="What to compare with: a label, a store, or a file of --save.")
+@click.option("--max", "most", multiple=True, metavar="MEASURE=CHANGE", help="It may rise by so much, e.g. step=+3%.")
+@click.option("--min", "least", multiple=True, metavar="MEASURE=CHANGE", help="It may fall by so much.")
+@click.option(
+    "--thresholds", "limits", metavar="FILE", type=click.Path(path_type=Path), help="TOML with [max] and [min]."
+)
+@click.option("--save", metavar="FILE", type=click.Path(path_type=Path), help="Write NEW as a baseline.")
+@store_option
+@output_options_with("junit", "github")
+def command(
+    run: str, against: str | None, most: tuple[str, ...], least: tuple[str, ...], limits: Path | None,
+    save: Path | None, store: Path | None, output: Output,
+) -> int:  # fmt: skip
+    """Compare run NEW with a baseline, for a pipeline: exit 5 if a threshold is crossed."""
+    from traceq.show import verdicts
+
+    thresholds = [*_from_file(limits), *(check.threshold("max", t) for t in most)]
+    thresholds += [check.threshold("min", t) for t in least]
+    if not save and not (against and thresholds):
+        raise TraceqError("against what, and within which limits?", "--against BASE --max step=+3%", Status.USAGE)
+    with files.open_store(files.store_path(store)) as con:
+        query.check_runs(con, [run])
+        new = check.snapshot(con, run)
+        base = _baseline(con, against, run) if against else None
+    if save:
+        check.save(new, save)
+        narrate.note(f"{run} is saved as a baseline in {save}")
+    if base is None or not thresholds:
+        return Status.OK
+    judged = check.judge(base, new, thresholds)
+    crossed = [reports.sentence(j) for j in judged if j.status == "crossed"]
+    own: dict[str, Draw] = {name: functools.partial(write, judged) for name, write in reports.WRITERS.items()}
+    output.write(
+        tables.judgements(base.label, run, judged), lambda out: verdicts.check(judged, out, output.is_wide), own,
+        crossed=crossed, notes=check.notes(base, new),
+    )  # fmt: skip
+    _narrate(check.notes(base, new), judged, output)
+    return Status.THRESHOLD if crossed else Status.OK
+
+
+def _narrate(notes: Sequence[str], judged: Sequence[Judgement], output: Output) -> None:
+    """On standard error what explains a difference, and each threshold that is crossed or cannot be judged."""
+    for line in notes if not output.is_quiet else ():
+        narrate.note(f"unlike: {line}")
+    for j in judged:
+        if j.status == "crossed" or (j.status == "not judged" and not output.is_quiet):
+            narrate.note(reports.sentence(j))
+
+
+def _from_file(path: Path | None) -> list[Threshold]:
+    if path is None:
+        return []
+    try:
+        tables_of = tomllib.loads(path.read_text("utf-8"))
+        return [
+            check.threshold(kind, f"{measure}={limit}")
+            for kind, limits in tables_of.items()
+            for measure, limit in _limits(kind, limits)
+        ]
+    except (OSError, ValueError) as error:
+        what = error.strerror if isinstance(error, OSError) else error
+        hint = 'for example: [max] and below it step = "+3%"'
+        raise TraceqError(f"{path}: no thresholds: {what}", hint, Status.INPUT) from error
+
+
+def _limits(kind: str, limits: object) -> list[tuple[str, object]]:
+    if kind not in ("max", "min") or not isinstance(limits, dict):
+        raise ValueError(f"{kind} is neither [max] nor [min]")
+    return list(limits.items())
+
+
+def _baseline(con: duckdb.DuckDBPyConnection, against: str, run: str) -> Snapshot:
+    """A label of this store, else a file: of `--save`, or another store."""
+    path = Path(against)
+    if against in [r["run"] for r in ask(con, "runs")] or not path.exists():
+        query.check_runs(con, [against])
+        return check.snapshot(con, against)
+    with open(path, "rb") as file:
+        is_store = file.read(12)[8:] == b"DUCK"
+    if not is_store:
+        return check.saved(path)
+    with files.open_store(path) as other:
+        labels = [r["run"] for r in ask(other, "runs")]
+        label = run if run in labels else labels[0] if len(labels) == 1 else None
+        if label is None:
+            raise TraceqError(
+                f"{path}: which of its runs? {', '.join(labels)}", f"it has none called {run!r}", Status.USAGE
+            )
+        return check.snapshot(other, label)
