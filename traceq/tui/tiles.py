@@ -18,17 +18,17 @@ TILES = 65536
 COARSE = 16  # tiles that a coarse one is made of
 MERGE = """
 SELECT
-    run, rank, kind, lane, depth, cell, $start_ns + cell * $cell_ns AS start_ns, $cell_ns::BIGINT AS dur_ns, what,
-    what_ns, (sum(what_ns) OVER lanes)::BIGINT AS covered_ns,
-    100.0 * (sum(what_ns) OVER lanes) / $cell_ns AS covered_pct, begins, item, name
+    run, rank, kind, lane, depth, cell, $start_ns::BIGINT + cell * $cell_ns::BIGINT AS start_ns,
+    $cell_ns::BIGINT AS dur_ns, what, what_ns, (sum(what_ns) OVER lanes)::BIGINT AS covered_ns,
+    100.0 * (sum(what_ns) OVER lanes) / $cell_ns::BIGINT AS covered_pct, begins, item, name
 FROM (
     SELECT
-        run, rank, kind, lane, depth, (start_ns - $start_ns) // $cell_ns AS cell, what,
+        run, rank, kind, lane, depth, (start_ns - $start_ns::BIGINT) // $cell_ns::BIGINT AS cell, what,
         sum(what_ns)::BIGINT AS what_ns, sum(begins)::BIGINT AS begins,
         CASE WHEN count(item) = count(*) AND min(item) = max(item) THEN min(item) END AS item,
         CASE WHEN count(item) = count(*) AND min(item) = max(item) THEN min(name) END AS name
     FROM {tiles}
-    WHERE start_ns >= $start_ns AND start_ns < $start_ns + $cell_ns * $cells
+    WHERE start_ns >= $start_ns::BIGINT AND start_ns < $start_ns::BIGINT + $cell_ns::BIGINT * $cells::BIGINT
     GROUP BY ALL
 )
 WINDOW lanes AS (PARTITION BY kind, lane, depth, cell)
@@ -50,11 +50,13 @@ class Tiles:
 
     async def make(self) -> None:
         """Cut the trace; takes as long as reading all of it."""
+        from traceq import query
+
         whole = {"start_ns": 0, "cell_ns": self.tile_ns * COARSE, "cells": TILES // COARSE}
         text = f"CREATE TEMP TABLE coarse AS {MERGE.format(tiles='base')}"
         try:
             sheet = await self._access.sheet(self._asked)
-            await sheet.use(lambda con: con.execute(text, whole))
+            await sheet.use(lambda con: query.fetch(con, text, whole, None))
             self._sheet = sheet
         finally:
             self.is_settled.set()
