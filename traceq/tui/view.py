@@ -14,7 +14,7 @@ fault of the store is explained in place of the body, a fault of one question in
 which question `e` exports, `y` copies from, and the command line below names: its `asked`. A screen whose widgets are
 not `Answer` or `Grid` keeps that contract by the attributes `asked`, `show`, `fail` and `copied` (`Drawn`), or by
 overriding `subject()` and `copied()`. Deeper screens are pushed with `self.app.push_screen(OtherView(…))`; escape
-returns. Work that is not one question awaits `self.app.access` in `background(…)`, inside `self.waiting()`.
+returns. Work that is not one question awaits `self.app.access` in `background(…)`, inside `self.outcome(…)`.
 
 A screen holds no SQL and computes nothing: it names queries and draws their rows. Text from a trace goes into a rich
 `Text` (through `printable`), never into a string that textual could read as markup.
@@ -23,10 +23,10 @@ A screen holds no SQL and computes nothing: it names queries and draws their row
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast, runtime_checkable
 
 from rich.style import Style
 from rich.text import Text
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from traceq.query import Value
     from traceq.tui.app import TraceqApp
 
+T = TypeVar("T")
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 PATIENCE_S = 0.2
 FRAME_S = 0.1
@@ -153,25 +154,32 @@ class View(Screen[None]):
         work = partial(self._answered, cast(Drawn, widget), asked, then)
         background(self, work, f"ask-{id(widget)}")
 
-    async def _answered(self, widget: Drawn, asked: Ask, then: Callable[[Any], None] | None) -> None:
-        access = self.app.access
+    async def outcome(self, work: Awaitable[T], widget: Drawn | None = None) -> T | None:
+        """What `work` gives; None where the store was closed meanwhile, or after a fault, which is told on screen."""
         try:
             with self.waiting():
-                if isinstance(cast(Widget, widget), Grid):
-                    found: Any = await access.sheet(asked)
-                    widget.show(found, await found.page(0, PAGE))
-                else:
-                    found = await access.answer(asked)
-                    widget.show(found)
+                return await work
         except ClosedError:
-            return
+            return None
         except Exception as error:  # a fault of ours is told where it shows, and ends nothing
             if os.environ.get("TRACEQ_DEBUG") == "1" and not isinstance(error, TraceqError):
                 raise
             self.failed(error, widget)
-            return
-        if then:
+            return None
+
+    async def _answered(self, widget: Drawn, asked: Ask, then: Callable[[Any], None] | None) -> None:
+        found = await self.outcome(self._shown(widget, asked), widget)
+        if found is not None and then:
             then(found)
+
+    async def _shown(self, widget: Drawn, asked: Ask) -> Any:
+        if not isinstance(cast(Widget, widget), Grid):
+            result = await self.app.access.answer(asked)
+            widget.show(result)
+            return result
+        sheet = await self.app.access.sheet(asked)
+        widget.show(sheet, await sheet.page(0, PAGE))
+        return sheet
 
     @contextmanager
     def waiting(self) -> Iterator[None]:

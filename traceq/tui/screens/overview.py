@@ -6,8 +6,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
 
-from traceq.errors import TraceqError
-from traceq.tui.access import ClosedError, Given
+from traceq.tui.access import Given
 from traceq.tui.moment import Moment
 from traceq.tui.view import View
 from traceq.tui.widgets.bar import Bar
@@ -70,15 +69,10 @@ class Overview(View):
         from traceq.analysis import advise, tables
 
         run, panel = str(self.app.run_label), self.query_one("#verdict", Verdict)
-        try:
-            with self.waiting():
-                panel.found = await self.app.access.work(lambda con: advise.advise(con, run, None))
-        except ClosedError:
-            return
-        except TraceqError as error:
-            panel.fail(f"{error.message}\nhint: {error.hint}" if error.hint else error.message)
-            return
-        self.put(panel, Given(tables.split(panel.found), ("advise", run)))
+        found = await self.outcome(self.app.access.work(lambda con: advise.advise(con, run, None)), panel)
+        if found:
+            panel.found = found
+            self.put(panel, Given(tables.split(found), ("advise", run)))
 
     @on(Strip.Picked, "#steps")
     def look_at_step(self, event: Strip.Picked) -> None:
