@@ -160,6 +160,12 @@ async def measure(store: Path) -> None:
 
             await timed(name, go, is_there)
         grid = app.screen.query_one("#gaps", Grid)
+
+        async def everything() -> None:
+            app.simulate_key("a")
+            await asyncio.sleep(0.1)
+
+        await timed("all gaps", everything, is_quiet)
         moves = []
         for place in range(200):
             painted = asyncio.Event()

@@ -36,7 +36,7 @@ from textual.binding import Binding
 from textual.containers import Vertical
 from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Input, Static
+from textual.widgets import Input, Static, TextArea
 
 from traceq.errors import Status, TraceqError
 from traceq.show.text import printable
@@ -79,7 +79,7 @@ class View(Screen[None]):
     HELP: ClassVar[str] = ""
     NEEDS: ClassVar[str] = "run"
     BINDINGS = [
-        Binding("slash", "filter", "Filter", key_display="/"),
+        Binding("slash", "filter", "Filter", key_display="/", priority=True),  # before letters that follow at once
         Binding("escape", "back", "Back"),
         Binding("e", "export", "Export"),
         Binding("y", "copy", "Copy"),
@@ -133,6 +133,11 @@ class View(Screen[None]):
             if isinstance(widget, Drawn) and widget.asked:
                 return widget.asked
         return None
+
+    def command(self) -> str:
+        """The `traceq` command that answers what is in focus."""
+        asked = self.subject()
+        return asked.command(self.app.named_store) if asked else ""
 
     def copied(self) -> str:
         """What `y` copies."""
@@ -288,9 +293,8 @@ class View(Screen[None]):
         self._say("#crumbs", text)
 
     def _tell_command(self) -> None:
-        asked = self.subject()
-        text = f"$ {asked.command(self.app.named_store)}" if asked else ""
-        self._say("#command", Text(printable(text), no_wrap=True, overflow="ellipsis"))
+        command = self.command()
+        self._say("#command", Text(printable(f"$ {command}" if command else ""), no_wrap=True, overflow="ellipsis"))
 
         self._tell_keys()
 
@@ -312,16 +316,23 @@ class View(Screen[None]):
 
     # Keys
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Whether a key does something now; where text is typed, / is a letter."""
+        return action != "filter" or (self.filtered() is not None and not isinstance(self.focused, Input | TextArea))
+
+    def filtered(self) -> Widget | None:
+        """What the filter narrows and what gets the keys after it, if there is such."""
+        return next(iter(self.query(Grid)), None)
+
     def action_simulate_key(self, key: str) -> None:
         """A key that was clicked."""
         self.app.simulate_key(key)
 
     def action_filter(self) -> None:
         """Open the filter line."""
-        if self.query(Grid):
-            line = self.query_one("#filter", Input)
-            line.display = True
-            line.focus()
+        line = self.query_one("#filter", Input)
+        line.display = True
+        self.set_focus(line)  # at once: focus() would let keys that follow quickly go elsewhere
 
     def action_back(self) -> None:
         """End what runs; else close the filter; else return to the screen before."""
@@ -331,9 +342,8 @@ class View(Screen[None]):
         elif line.display or line.value:
             line.value = ""
             line.display = False
-            for grid in self.query(Grid):
-                grid.filter("")
-                grid.focus()
+            self._filter("")
+            self.set_focus(self.filtered())
         elif len(self.app.screen_stack) > 1:
             self.app.pop_screen()
 
@@ -350,29 +360,27 @@ class View(Screen[None]):
 
     def action_copy_command(self) -> None:
         """Copy the command."""
-        if asked := self.subject():
-            self.app.copy(asked.command(self.app.named_store))
+        self.app.copy(self.command())
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Filter as one types, once typing pauses for a moment."""
         if event.input.id == "filter":
-            words = event.value
-            self.set_timer(FILTER_S, lambda: self._filter(words))
+            line, words = event.input, event.value
+            self.set_timer(FILTER_S, lambda: self._filter(words) if line.value == words else None)
 
     def _filter(self, words: str) -> None:
-        if words == self.query_one("#filter", Input).value:
-            for grid in self.query(Grid):
-                grid.filter(words)
+        for grid in self.query(Grid):
+            grid.filter(words)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Enter: the filter stays, the rows get the keys."""
         if event.input.id == "filter":
             event.input.display = False
-            self.query(Grid).first().focus()
+            self.set_focus(self.filtered())
 
     def on_key(self, event: events.Key) -> None:
         """Down leaves the filter line for the rows."""
         line = self.query_one("#filter", Input)
         if event.key == "down" and self.focused is line:
             event.stop()
-            self.query(Grid).first().focus()
+            self.set_focus(self.filtered())

@@ -59,7 +59,7 @@ class Overview(View):
         """Ask everything about the run."""
         run = self.app.run_label
         for panel, name in (
-            ("#busy", "gpu_time"), ("#categories", "categories"), ("#causes", "gap_causes"), ("#steps", "steps"),
+            ("#busy", "summary"), ("#categories", "categories"), ("#causes", "gap_causes"), ("#steps", "steps"),
             ("#facts", "summary"), ("#trust", "trust"),
         ):  # fmt: skip
             self.ask(self.query_one(panel), name, run=run)
