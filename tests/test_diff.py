@@ -1,6 +1,5 @@
 """Comparisons: the cases of the log, real pairs, and what holds for any two runs."""
 
-import json
 import re
 from fractions import Fraction
 from pathlib import Path
@@ -9,55 +8,19 @@ import pytest
 from clirun import environment, traceq
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from made_traces import ADD, GEMM, MUL, opened, trace
 
 from traceq.analysis import tables
-from traceq.analysis.diff import diff
+from traceq.analysis.diff import diff, pays_after
 from traceq.analysis.match import Kernel, match
 from traceq.analysis.shares import per_step, split
-from traceq.ingest.pipeline import Options, ingest
-from traceq.store.files import open_store
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
 
-# Traces made here -------------------------------------------------------------------------------------------
-
-
-def trace(steps, device_of=lambda _: 0, pause=0, **header):
-    """A trace of steps, each a list of (name, µs); kernels run one after the other, `pause` µs apart."""
-    events, now, number = [], 10, 0
-    for step, kernels in enumerate(steps):
-        began = now
-        for place, (name, dur) in enumerate(kernels):
-            number += 1
-            events += [
-                row("cuda_runtime", "cudaLaunchKernel", now, 1, number),
-                row("kernel", name, now + 2, dur, number, device=device_of(place)),
-            ]
-            now += dur + pause + 2
-        events.append({
-            "ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{step}", "pid": 1, "tid": 1, "ts": began - 1,
-            "dur": now - began,
-        })  # fmt: skip
-    return {"traceEvents": events, **header}
-
-
-def row(category, name, start, dur, correlation, device=None):
-    args = {"correlation": correlation} | ({} if device is None else {"device": device, "stream": 7})
-    where = {"pid": 1, "tid": 1} if device is None else {"pid": device, "tid": 7}
-    return {"ph": "X", "cat": category, "name": name, "ts": start, "dur": dur, "args": args, **where}
-
-
 def compared(folder, first, second, steps=(None, None)):
     """The comparison of two traces, and the store that holds them as a and b."""
-    store = folder / "s.duckdb"
-    for label, content, step in zip("ab", (first, second), steps, strict=True):
-        path = content if isinstance(content, Path) else folder / f"{label}.json"
-        if not isinstance(content, Path):
-            path.write_text(json.dumps(content | {"side": label}), "utf-8")
-        outcomes, _ = ingest([str(path)], store, Options(label=label, step_ns=step))
-        assert not outcomes[0].error
-    con = open_store(store)
+    con = opened(folder, a=(first, {"step_ns": steps[0]}), b=(second, {"step_ns": steps[1]}))
     return diff(con, "a", "b"), con
 
 
@@ -67,11 +30,6 @@ def measure(found, name):
 
 def fates(found):
     return {p.what: (p.first_ns, p.second_ns) for p in found.parts if p.part == "fusible"}
-
-
-GEMM = "ampere_sgemm_128x64_tn"
-ADD = "void at::native::vectorized_elementwise_kernel<4, add>(int)"
-MUL = ADD.replace("add", "mul")
 
 
 # The cases of the log -----------------------------------------------------------------------------------------
@@ -170,6 +128,25 @@ def test_other_recording_options_are_said(tmp_path):
     steps = [[(ADD, 10)]] * 3
     found, _ = compared(tmp_path, trace(steps), trace(steps, with_stack=1))
     assert "recording options differ (nothing extra; stacks): host and idle times cannot be compared" in found.caveats
+
+
+def test_captures_tell_what_compiling_costs_and_where_graphs_break(tmp_path):
+    made = FIXTURES / "made"
+    con = opened(tmp_path, eager=made / "train-eager.capture.json", default=made / "train-default.capture.json")
+    found = diff(con, "eager", "default")
+    assert found.sentence == "default is 1.60× as fast as eager: a step takes 1.250 µs, not 2.000 µs (real)"
+    assert "compilation took 2.000 µs: it has paid for itself after 3 steps" in found.also
+    assert (found.breaks[0]["file"], found.breaks[0]["line"]) == ("train.py", 20)
+    assert (pays_after(found.first, found.second), pays_after(found.second, found.first)) == (3, None)
+
+
+def test_without_two_steps_in_a_row_kernel_time_is_still_compared(tmp_path):
+    found, _ = compared(tmp_path, trace([[(ADD, 10), (GEMM, 30)]]), trace([[(ADD, 12)]] * 3))
+    assert "a: no two steps that count follow on one another, so its time has no parts per step" in found.caveats
+    assert [row[:5] for row in tables.categories(found).rows] == [
+        ("gemm", None, 30_000, 0, -30_000),
+        ("elementwise", None, 10_000, 12_000, 2000),
+    ]
 
 
 # A real pair --------------------------------------------------------------------------------------------------

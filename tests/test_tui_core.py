@@ -67,6 +67,26 @@ def test_the_filter_narrows_as_one_types(store):
     assert f"{after} of {before} rows" in text
 
 
+def test_letters_typed_at_once_all_reach_the_filter(store):
+    async def steps(app, pilot):
+        await press(pilot, "3")
+        for key in ("slash", *"gemm"):
+            app.simulate_key(key)
+        await settle(pilot)
+        await settle(pilot)
+        return type(app.screen).__name__, app.screen.query_one("#filter").value
+
+    assert drive(store, steps, run="eager") == ("Kernels", "gemm")
+
+
+def test_the_list_of_questions_is_filtered_and_gets_the_keys_back(store):
+    async def steps(app, pilot):
+        await press(pilot, "8", "slash", *"gemm_shapes", "enter", "enter")
+        return app.screen.crumb
+
+    assert drive(store, steps) == "gemm_shapes"
+
+
 def test_escape_clears_the_filter(store):
     async def steps(app, pilot):
         await press(pilot, "3", "slash", *"gemm", "escape")

@@ -37,7 +37,7 @@ from traceq.analysis.constants import (
     WORST,
     Case,
 )
-from traceq.analysis.side import Side, estimates, side_of
+from traceq.analysis.side import Side, side_of, unprofiled
 from traceq.errors import Status, TraceqError
 from traceq.units import show_ns
 
@@ -151,7 +151,7 @@ def advise(con: duckdb.DuckDBPyConnection, run: str, reached: str | None = None)
     side = side_of(con, facts, False, None)
     program = _program(con, side)
     rows = list(side.parts.items())
-    ns = estimates(side, rows) if side.step else [*(n for _, n in rows), 0]
+    ns = unprofiled(side, rows) if side.step else [*(n for _, n in rows), 0]
     split = _split([place for place, _ in rows], [n or 0 for n in ns])
     signs = ask(con, "compile_signs", run=run)
     sites = ask(con, "sync_sites", run=run, top=None)

@@ -26,7 +26,7 @@ from traceq.analysis.constants import (
     SKEWED_PCT,
 )
 from traceq.analysis.match import Matching, Pair, generic, match
-from traceq.analysis.side import Lane, Place, Side, estimates, part_of, side_of
+from traceq.analysis.side import Lane, Place, Side, part_of, side_of, unprofiled
 from traceq.units import show_ns
 
 FUSIBLE = ("removed", "fused", "added", "changed")
@@ -102,6 +102,8 @@ class Diff:
     anchor: Anchor | None
     matching: Matching | None
     unfused: tuple[Row, ...]
+    breaks: tuple[Row, ...]
+    safe: tuple[Row, ...]
     by_name: bool
 
 
@@ -112,18 +114,33 @@ def diff(con: duckdb.DuckDBPyConnection, first: str, second: str) -> Diff:
     lanes = _common_lanes(con, first, second)
     sides = [side_of(con, f, by_name, only) for f, only in zip(facts, lanes, strict=True)]
     a, b = sides
-    matching = match(a.kernels, b.kernels, _ops(con, first) | _ops(con, second)) if a.parts and b.parts else None
+    matching = match(a.kernels, b.kernels, {**_ops(con, first), **_ops(con, second)}) if a.parts and b.parts else None
     parts = _parts(a, b, matching) if matching else ()
     anchor = _anchor(a, b, matching) if matching else None
     measures = _measures(a, b)
     sentence, direction, also = _verdict(a, b, measures)
     caveats = _caveats(a, b, matching)
-    left = [
-        row
-        for label in dict.fromkeys((first, second))
-        for row in ask(con, "unfused_kernels", run=label, by_name=by_name, top=None)
-    ]
-    return Diff(a, b, sentence, direction, also, caveats, measures, parts, anchor, matching, tuple(left), by_name)
+    both = list(dict.fromkeys((first, second)))
+    left = [row for label in both for row in ask(con, "unfused_kernels", run=label, by_name=by_name, top=None)]
+    breaks = [row for label in both for row in ask(con, "graph_breaks", run=label)]
+    is_blind = any(f["invisible_replays"] for f in facts)
+    safe = [] if matching or is_blind else ask(con, "diff_categories", a=first, b=second)
+    return Diff(
+        first=a,
+        second=b,
+        sentence=sentence,
+        direction=direction,
+        also=also,
+        caveats=caveats,
+        measures=measures,
+        parts=parts,
+        anchor=anchor,
+        matching=matching,
+        unfused=tuple(left),
+        breaks=tuple(breaks),
+        safe=tuple(safe),
+        by_name=by_name,
+    )
 
 
 # The two sides ------------------------------------------------------------------------------------------------------
@@ -141,9 +158,16 @@ def _common_lanes(con: duckdb.DuckDBPyConnection, first: str, second: str) -> tu
     return (common, common) if common else (None, None)
 
 
-def _ops(con: duckdb.DuckDBPyConnection, run: str) -> dict[str, tuple[Sequence[str], bool]]:
+def _ops(con: duckdb.DuckDBPyConnection, run: str) -> dict[str, tuple[list[str], bool]]:
+    """The operators in each generated kernel, by its name or, where it was captured, by its source: that names all."""
     rows = ask(con, "fused_ops", run=run, top=None)
-    return {r["name"]: ((r["ops"] or "").split(", ") if r["ops"] else (), bool(r["is_cut"])) for r in rows}
+    found = {r["name"]: (r["ops"].split(", ") if r["ops"] else [], bool(r["is_cut"])) for r in rows}
+    for r in ask(con, "kernel_sources", run=run):
+        if r["ops"]:
+            before = found[r["kernel"]][0] if r["kernel"] in found else []
+            told = [op.removeprefix("aten.").partition(".")[0] for op in r["ops"].split(", ")]
+            found[r["kernel"]] = ([*before, *told], False)
+    return found
 
 
 # The measures -------------------------------------------------------------------------------------------------------
@@ -213,7 +237,7 @@ def _parts(a: Side, b: Side, matching: Matching) -> tuple[Part, ...]:
         rows["fusible", what][0] += one
         rows["fusible", what][1] += two
     places = sorted(rows, key=lambda p: (ORDER.index(p[0]), -abs(rows[p][1] - rows[p][0]), p[1]))
-    estimates = [estimates(side, [(p, rows[p][n]) for p in places]) for n, side in enumerate((a, b))]
+    estimates = [unprofiled(side, [(p, rows[p][n]) for p in places]) for n, side in enumerate((a, b))]
     made = [
         Part(*place, rows[place][0], rows[place][1], estimates[0][n], estimates[1][n]) for n, place in enumerate(places)
     ]
@@ -282,7 +306,7 @@ def _verdict(a: Side, b: Side, measures: Sequence[Measure]) -> tuple[str, str, t
     """The first sentence, the direction (faster, slower, same, unknown), and what must be said beside it."""
     found = {m.name: m for m in measures}
     busy = found.get(BUSY)
-    if a.facts["content"] == b.facts["content"]:
+    if a.label == b.label or (a.facts["content"] and a.facts["content"] == b.facts["content"]):
         return f"no difference: {a.label} and {b.label} have the same content", "same", ()
     if not (step := _compared(found[STEP])):
         return _without_step(a, b, busy), "unknown", ()

@@ -36,6 +36,36 @@ ALSO_CALLED: Mapping[str, tuple[str, ...]] = {
     "sum": ("sum_to_size",),
     "embedding_dense_backward": ("embedding_backward",),
 }  # fmt: skip
+# What eager kernels' names tell of their operator where none was recorded; the first that matches counts.
+TOLD_BY_NAME = tuple(
+    (re.compile(pattern), op)
+    for pattern, op in (
+        ("layer_norm_grad|GammaBeta|cuComputeGradInput", "native_layer_norm_backward"),
+        ("layer_norm", "native_layer_norm"),
+        ("batch_norm_backward|bn_bw", "native_batch_norm_backward"),
+        ("batch_norm|bn_fw", "native_batch_norm"),
+        ("[Gg]elu.*[Bb]ackward", "gelu_backward"),
+        ("[Gg]elu", "gelu"),
+        ("silu_backward", "silu_backward"),
+        ("silu", "silu"),
+        ("threshold|clamp_scalar", "relu"),
+        ("tanh_backward", "tanh_backward"),
+        ("tanh", "tanh"),
+        ("sigmoid_backward", "sigmoid_backward"),
+        ("sigmoid", "sigmoid"),
+        ("masked_softmax|softmax_warp_forward|SoftMaxForward", "_softmax"),
+        ("softmax_warp_backward|SoftMaxBackward", "_softmax_backward_data"),
+        ("copy_kernel", "copy_"),
+        ("FillFunctor", "fill_"),
+        ("CUDAFunctor_add|CUDAFunctorOnSelf_add|AddFunctor", "add"),
+        ("MulFunctor", "mul"),
+        ("DivFunctor", "div"),
+        ("MeanOps", "mean"),
+        ("sum_functor|func_wrapper_t", "sum"),
+        ("embedding_backward|EmbeddingBackward", "embedding_dense_backward"),
+        ("indexSelect|vectorized_gather", "embedding"),
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -210,10 +240,14 @@ def _candidates(
     kernel: Kernel, made: Sequence[Kernel], named: Mapping[str, list[int]], open_ended: Sequence[int]
 ) -> list[int]:
     """Generated kernels that may contain `kernel`: by its operator, else those whose names do not list all they do."""
-    for choices in (_naming(kernel.op, named), open_ended):
+    for choices in (_naming(kernel.op or _told_by_name(kernel.name), named), open_ended):
         if fits := [n for n in choices if _may_be_in(kernel, made[n])]:
             return fits
     return []
+
+
+def _told_by_name(name: str) -> str | None:
+    return next((op for pattern, op in TOLD_BY_NAME if pattern.search(name)), None)
 
 
 def _naming(op: str | None, named: Mapping[str, list[int]]) -> list[int]:

@@ -125,7 +125,7 @@ def _kernels(rows: Sequence[Row], parts: Mapping[Place, int], periods: int) -> l
     return made
 
 
-def estimates(side: Side, rows: Sequence[tuple[Place, int]]) -> list[int | None]:
+def unprofiled(side: Side, rows: Sequence[tuple[Place, int]]) -> list[int | None]:
     """The parts of the un-profiled step: busy as traced, the rest idle by the trace's causes; last what does not fit.
 
     The GPU's own work is not slowed by profiling, the host is. Where busy exceeds the step no idle time is left.

@@ -97,15 +97,29 @@ def parts(found: Diff) -> Result:
 
 
 def categories(found: Diff) -> Result:
-    """Kernel time of a period by category and origin."""
+    """Kernel time of a period by category and origin; by category alone, of steps or traces, where there are none."""
+    if found.safe:
+        rows = [
+            (r["category"], None, *(r[c] for c in ("a_ns", "b_ns", "delta_ns", "a_kernels", "b_kernels")))
+            for r in found.safe
+            if r["category"] != "all"
+        ]
+        return Result("diff_categories", {}, CATEGORIES, rows)
     sums: dict[tuple[str, str], list[Any]] = defaultdict(lambda: [0, 0, Fraction(0), Fraction(0)])
     for n, side in enumerate((found.first, found.second)):
         for kernel in side.kernels:
             sums[kernel.category, kernel.origin][n] += kernel.ns
             sums[kernel.category, kernel.origin][n + 2] += kernel.count
-    rows = [(*key, a, b, b - a, float(m), float(n)) for key, (a, b, m, n) in sums.items()]
-    rows.sort(key=lambda row: (-max(row[2], row[3]), row[:2]))
-    return Result("diff_categories", {}, CATEGORIES, rows)
+    order = sorted(sums, key=lambda key: (-max(sums[key][:2]), key))
+    has = [bool(side.parts) for side in (found.first, found.second)]
+    return Result("diff_categories", {}, CATEGORIES, [(*key, *_category(sums[key], has)) for key in order])
+
+
+def _category(sums: Sequence[Any], has: Sequence[bool]) -> tuple[Any, ...]:
+    """Times, their difference and numbers; None for a run whose periods are not known: not recorded is not zero."""
+    a, b, m, n = (value if has[place % 2] else None for place, value in enumerate(sums))
+    delta = None if a is None or b is None else b - a
+    return a, b, delta, *(None if count is None else float(count) for count in (m, n))
 
 
 def kernels(found: Diff) -> Result:

@@ -114,7 +114,7 @@ class Output:
         except OSError as error:
             raise TraceqError(f"{self.path or 'standard output'}: {error.strerror}", "is there room?") from error
         if not self.is_quiet:
-            self._narrate(result, hidden)
+            self._narrate(result, hidden, bool(more))
 
     def _write(self, result: Result, out: IO[str], draw: Draw | None, more: dict[str, object]) -> list[str]:
         if draw:
@@ -130,8 +130,8 @@ class Output:
             writers[self.format](result, out)
         return []
 
-    def _narrate(self, result: Result, hidden: list[str]) -> None:
-        if not result.rows:
+    def _narrate(self, result: Result, hidden: list[str], has_more: bool) -> None:
+        if not result.rows and not has_more:
             narrate.note(f"no rows: none occurred, or it was not recorded (traceq query {result.query} --help)")
         if result.truncated:
             narrate.note(f"the first {len(result.rows):,} rows are shown; --limit -1 shows all")

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from traceq.errors import Status, TraceqError
-from traceq.store import files
+from traceq.store.path import store_path
 
 EPILOG = """
 \b
@@ -60,7 +60,7 @@ def _store(path: Path | None) -> Iterator[Path]:
 
         path = newest_store(Path())
     if path is None or not path.exists() or _is_database(path):
-        yield files.store_path(path)
+        yield store_path(path)
         return
     with tempfile.TemporaryDirectory(prefix="traceq-tui-") as folder:
         store = Path(folder) / "trace.duckdb"

@@ -49,10 +49,14 @@ def diff(found: Diff, out: IO[str], is_wide: bool) -> None:
         _parts(screen, found, labels)
         _anchor(screen, found)
     if shown := tables.categories(found).rows:
-        _title(screen, "Kernel time", "per step, by category and origin")
+        per = found.safe[0]["per"] if found.safe else "step"
+        _title(screen, "Kernel time", f"per {per}, by category and origin")
         _categories(screen, shown, labels)
     _fused(screen, tables.fused(found))
     _unfused(screen, tables.unfused(found))
+    if found.breaks:
+        _title(screen, "Graph breaks", "as captured")
+        _bullets(screen, map(_break, found.breaks))
 
 
 LOOK = {  # parts of a step in the order in which one should look
@@ -242,9 +246,10 @@ def _categories(screen: Console, rows: Sequence[tuple[Any, ...]], labels: Sequen
     drawn = []
     for category, origin, a, b, delta, m, n in rows[: 2 * MOST]:
         times = [Text(show_value(ns, "ns")) for ns in (a, b)]
-        counts = f"{m:,.4g}" if m == n else f"{m:,.4g} → {n:,.4g}"
+        both = [show_value(count, "count") for count in (m, n)]
+        counts = both[0] if m == n else " → ".join(both)
         change = Text(_signed(delta, "ns"), _good_or_bad(delta))
-        drawn.append([Text(category, colour(category)), Text(origin), *times, change, Text(counts)])
+        drawn.append([Text(category, colour(category)), Text(origin or ""), *times, change, Text(counts)])
     _draw(screen, heads, drawn)
     _more(screen, len(rows) - 2 * MOST)
 
@@ -271,6 +276,11 @@ REASONS = {
     "optimizer": "eager optimizer",
     "outside": "not compiled",
 }
+
+
+def _break(row: dict[str, Any]) -> str:
+    where = f"{row['file']}:{row['line']}" if row["file"] else "unknown place"
+    return f"{row['run']}: {where}: {row['reason']}" + (f" ({row['graphs']} graphs)" if row["graphs"] > 1 else "")
 
 
 def _unfused(screen: Console, result: Result) -> None:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import shlex
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -27,6 +29,8 @@ if TYPE_CHECKING:  # DuckDB is imported with the first question, after the first
 T = TypeVar("T")
 MOST_ROWS = 1000  # of an answer that is drawn whole; longer ones are sheets
 PATIENCE_S = 0.05
+AT_ONCE = 3  # questions; pages of a sheet never wait for them
+MODEST = 10  # how much nicer than the screen the threads are that ask
 
 
 class ClosedError(Exception):
@@ -172,6 +176,7 @@ class Access:
         self._root: duckdb.DuckDBPyConnection | None = None
         self._lines: set[Line] = set()
         self._is_closing = False
+        self._slots = asyncio.Semaphore(AT_ONCE)
         self._seen = self._stamp()
 
     async def answer(self, asked: Ask, limit: int | None = MOST_ROWS) -> Result:
@@ -249,7 +254,8 @@ class Access:
             finally:
                 line.hang_up()
 
-        return await question.wait(whole)
+        async with self._slots:
+            return await question.wait(whole)
 
     def _stamp(self) -> tuple[int, int, int] | None:
         try:
@@ -322,8 +328,13 @@ class Question:
 
     async def wait(self, whole: Callable[[], T]) -> T:
         """The result of `whole`, done in a thread."""
+
+        def modest() -> T:
+            _be_modest()
+            return whole()
+
         try:
-            return await asyncio.to_thread(whole)
+            return await asyncio.to_thread(modest)
         except asyncio.CancelledError:
             self.cancel()
             raise
@@ -392,6 +403,13 @@ class Sheet:
         """Drop the rows; a question that runs is interrupted."""
         if self._line is not None:
             self._line.hang_up()
+
+
+def _be_modest() -> None:
+    """The screen goes before the answers: on Linux each thread has its own niceness, and DuckDB's inherit it."""
+    thread = threading.get_native_id()
+    if sys.platform == "linux" and os.getpriority(os.PRIO_PROCESS, thread) < MODEST:
+        os.setpriority(os.PRIO_PROCESS, thread, MODEST)
 
 
 def _command(words: list[str], store: Path | None) -> str:

@@ -11,7 +11,7 @@ from textual.binding import Binding
 
 from traceq.errors import TraceqError
 from traceq.show.text import printable
-from traceq.store.files import DEFAULT
+from traceq.store.path import DEFAULT
 from traceq.tui.access import Access, Asked, ClosedError, explain
 from traceq.tui.moment import Moment
 from traceq.tui.palette import Palette

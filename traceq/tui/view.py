@@ -14,7 +14,7 @@ fault of the store is explained in place of the body, a fault of one question in
 which question `e` exports, `y` copies from, and the command line below names: its `asked`. A screen whose widgets are
 not `Answer` or `Grid` keeps that contract by the attributes `asked`, `show`, `fail` and `copied` (`Drawn`), or by
 overriding `subject()` and `copied()`. Deeper screens are pushed with `self.app.push_screen(OtherView(…))`; escape
-returns. Work that is not one question awaits `self.app.access` in `background(…)`, inside `self.waiting()`.
+returns. Work that is not one question awaits `self.app.access` in `background(…)`, inside `self.outcome(…)`.
 
 A screen holds no SQL and computes nothing: it names queries and draws their rows. Text from a trace goes into a rich
 `Text` (through `printable`), never into a string that textual could read as markup.
@@ -23,10 +23,10 @@ A screen holds no SQL and computes nothing: it names queries and draws their row
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast, runtime_checkable
 
 from rich.style import Style
 from rich.text import Text
@@ -36,7 +36,7 @@ from textual.binding import Binding
 from textual.containers import Vertical
 from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Input, Static
+from textual.widgets import Input, Static, TextArea
 
 from traceq.errors import Status, TraceqError
 from traceq.show.text import printable
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from traceq.query import Value
     from traceq.tui.app import TraceqApp
 
+T = TypeVar("T")
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 PATIENCE_S = 0.2
 FRAME_S = 0.1
@@ -78,7 +79,7 @@ class View(Screen[None]):
     HELP: ClassVar[str] = ""
     NEEDS: ClassVar[str] = "run"
     BINDINGS = [
-        Binding("slash", "filter", "Filter", key_display="/"),
+        Binding("slash", "filter", "Filter", key_display="/", priority=True),  # before letters that follow at once
         Binding("escape", "back", "Back"),
         Binding("e", "export", "Export"),
         Binding("y", "copy", "Copy"),
@@ -133,6 +134,11 @@ class View(Screen[None]):
                 return widget.asked
         return None
 
+    def command(self) -> str:
+        """The `traceq` command that answers what is in focus."""
+        asked = self.subject()
+        return asked.command(self.app.named_store) if asked else ""
+
     def copied(self) -> str:
         """What `y` copies."""
         for widget in [*self._focus_chain(), *self.query("#body *")]:
@@ -153,25 +159,32 @@ class View(Screen[None]):
         work = partial(self._answered, cast(Drawn, widget), asked, then)
         background(self, work, f"ask-{id(widget)}")
 
-    async def _answered(self, widget: Drawn, asked: Ask, then: Callable[[Any], None] | None) -> None:
-        access = self.app.access
+    async def outcome(self, work: Awaitable[T], widget: Drawn | None = None) -> T | None:
+        """What `work` gives; None where the store was closed meanwhile, or after a fault, which is told on screen."""
         try:
             with self.waiting():
-                if isinstance(cast(Widget, widget), Grid):
-                    found: Any = await access.sheet(asked)
-                    widget.show(found, await found.page(0, PAGE))
-                else:
-                    found = await access.answer(asked)
-                    widget.show(found)
+                return await work
         except ClosedError:
-            return
+            return None
         except Exception as error:  # a fault of ours is told where it shows, and ends nothing
             if os.environ.get("TRACEQ_DEBUG") == "1" and not isinstance(error, TraceqError):
                 raise
             self.failed(error, widget)
-            return
-        if then:
+            return None
+
+    async def _answered(self, widget: Drawn, asked: Ask, then: Callable[[Any], None] | None) -> None:
+        found = await self.outcome(self._shown(widget, asked), widget)
+        if found is not None and then:
             then(found)
+
+    async def _shown(self, widget: Drawn, asked: Ask) -> Any:
+        if not isinstance(cast(Widget, widget), Grid):
+            result = await self.app.access.answer(asked)
+            widget.show(result)
+            return result
+        sheet = await self.app.access.sheet(asked)
+        widget.show(sheet, await sheet.page(0, PAGE))
+        return sheet
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
@@ -285,9 +298,8 @@ class View(Screen[None]):
         self._say("#crumbs", text)
 
     def _tell_command(self) -> None:
-        asked = self.subject()
-        text = f"$ {asked.command(self.app.named_store)}" if asked else ""
-        self._say("#command", Text(printable(text), no_wrap=True, overflow="ellipsis"))
+        command = self.command()
+        self._say("#command", Text(printable(f"$ {command}" if command else ""), no_wrap=True, overflow="ellipsis"))
 
         self._tell_keys()
 
@@ -309,16 +321,23 @@ class View(Screen[None]):
 
     # Keys
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Whether a key does something now; where text is typed, / is a letter."""
+        return action != "filter" or (self.filtered() is not None and not isinstance(self.focused, Input | TextArea))
+
+    def filtered(self) -> Widget | None:
+        """What the filter narrows and what gets the keys after it, if there is such."""
+        return next(iter(self.query(Grid)), None)
+
     def action_simulate_key(self, key: str) -> None:
         """A key that was clicked."""
         self.app.simulate_key(key)
 
     def action_filter(self) -> None:
         """Open the filter line."""
-        if self.query(Grid):
-            line = self.query_one("#filter", Input)
-            line.display = True
-            line.focus()
+        line = self.query_one("#filter", Input)
+        line.display = True
+        self.set_focus(line)  # at once: focus() would let keys that follow quickly go elsewhere
 
     def action_back(self) -> None:
         """End what runs; else close the filter; else return to the screen before."""
@@ -328,9 +347,8 @@ class View(Screen[None]):
         elif line.display or line.value:
             line.value = ""
             line.display = False
-            for grid in self.query(Grid):
-                grid.filter("")
-                grid.focus()
+            self._filter("")
+            self.set_focus(self.filtered())
         elif len(self.app.screen_stack) > 1:
             self.app.pop_screen()
 
@@ -347,29 +365,27 @@ class View(Screen[None]):
 
     def action_copy_command(self) -> None:
         """Copy the command."""
-        if asked := self.subject():
-            self.app.copy(asked.command(self.app.named_store))
+        self.app.copy(self.command())
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Filter as one types, once typing pauses for a moment."""
         if event.input.id == "filter":
-            words = event.value
-            self.set_timer(FILTER_S, lambda: self._filter(words))
+            line, words = event.input, event.value
+            self.set_timer(FILTER_S, lambda: self._filter(words) if line.value == words else None)
 
     def _filter(self, words: str) -> None:
-        if words == self.query_one("#filter", Input).value:
-            for grid in self.query(Grid):
-                grid.filter(words)
+        for grid in self.query(Grid):
+            grid.filter(words)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Enter: the filter stays, the rows get the keys."""
         if event.input.id == "filter":
             event.input.display = False
-            self.query(Grid).first().focus()
+            self.set_focus(self.filtered())
 
     def on_key(self, event: events.Key) -> None:
         """Down leaves the filter line for the rows."""
         line = self.query_one("#filter", Input)
         if event.key == "down" and self.focused is line:
             event.stop()
-            self.query(Grid).first().focus()
+            self.set_focus(self.filtered())

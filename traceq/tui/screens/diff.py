@@ -10,9 +10,8 @@ from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
-from traceq.errors import TraceqError
 from traceq.show.text import printable
-from traceq.tui.access import ClosedError, Given
+from traceq.tui.access import Given
 from traceq.tui.view import View
 from traceq.tui.widgets.grid import Grid
 from traceq.tui.widgets.measures import Measures
@@ -83,15 +82,9 @@ class Diff(View):
 
         assert self.app.pair
         first, second = self.app.pair
-        try:
-            with self.waiting():
-                found = await self.app.access.work(lambda con: diff.diff(con, first, second))
-        except ClosedError:
-            return
-        except TraceqError as error:
-            self.failed(error)
-            return
-        self._show(found)
+        found = await self.outcome(self.app.access.work(lambda con: diff.diff(con, first, second)))
+        if found:
+            self._show(found)
 
     def _show(self, found: Found) -> None:
         from traceq.analysis import tables

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
+from textual.widget import Widget
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
@@ -32,6 +33,14 @@ class Library(View):
         self._fill("")
         self.query_one("#questions").focus()
 
+    def command(self) -> str:
+        """The command that lists them."""
+        return "traceq query --list"
+
+    def filtered(self) -> Widget | None:
+        """The list."""
+        return self.query_one("#questions")
+
     def _fill(self, words: str) -> None:
         from traceq import query
 
@@ -48,12 +57,6 @@ class Library(View):
                 listed.add_option(Option(Text(area, style="bold"), disabled=True))
             listed.add_option(Option(Text.assemble(f"  {found.name:<22} ", (found.title, "dim")), id=found.name))
         listed.action_first()
-
-    def action_filter(self) -> None:
-        """Open the filter line."""
-        line = self.query_one("#filter")
-        line.display = True
-        line.focus()
 
     def _filter(self, words: str) -> None:
         self._fill(words)

@@ -6,6 +6,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
 
+from traceq.tui.access import Given
 from traceq.tui.moment import Moment
 from traceq.tui.view import View
 from traceq.tui.widgets.bar import Bar
@@ -13,6 +14,8 @@ from traceq.tui.widgets.bars import Bars
 from traceq.tui.widgets.facts import Facts
 from traceq.tui.widgets.strip import Strip
 from traceq.tui.widgets.trust import Trust
+from traceq.tui.widgets.verdict import Verdict
+from traceq.tui.work import background
 
 BUSY = (("busy_ns", "busy", "gemm"), ("idle_ns", "idle", "sync"))
 FACTS = ("gpu", "step_ns", "steps", "period_ns", "window_ns", "kernels", "kernel_ns", "gemm_pct_of_kernel", "launches",
@@ -20,7 +23,7 @@ FACTS = ("gpu", "step_ns", "steps", "period_ns", "window_ns", "kernels", "kernel
 
 
 class Overview(View):
-    """Busy and idle, categories, causes of idle time, steps, and what the numbers cannot see."""
+    """What compiling can gain, busy and idle, categories, causes of idle time, steps, what the numbers cannot see."""
 
     NAME, TITLE, NEEDS = "overview", "Overview", "gpu"
     HELP = (
@@ -39,6 +42,7 @@ class Overview(View):
         """Panels, two columns of them where there is room."""
         with VerticalScroll(can_focus=False):
             yield Bar("Busy and idle", BUSY, label=("rank", "device"), id="busy")
+            yield Verdict("What torch.compile can gain", id="verdict")
             with Horizontal():
                 with Vertical(classes="column"):
                     yield Bars("Kernel time by category", "category", "kernel_ns", ("pct_of_kernel",), id="categories")
@@ -55,10 +59,20 @@ class Overview(View):
         """Ask everything about the run."""
         run = self.app.run_label
         for panel, name in (
-            ("#busy", "gpu_time"), ("#categories", "categories"), ("#causes", "gap_causes"), ("#steps", "steps"),
+            ("#busy", "summary"), ("#categories", "categories"), ("#causes", "gap_causes"), ("#steps", "steps"),
             ("#facts", "summary"), ("#trust", "trust"),
         ):  # fmt: skip
             self.ask(self.query_one(panel), name, run=run)
+        background(self, self._advise, "advise")
+
+    async def _advise(self) -> None:
+        from traceq.analysis import advise, tables
+
+        run, panel = str(self.app.run_label), self.query_one("#verdict", Verdict)
+        found = await self.outcome(self.app.access.work(lambda con: advise.advise(con, run, None)), panel)
+        if found:
+            panel.found = found
+            self.put(panel, Given(tables.split(found), ("advise", run)))
 
     @on(Strip.Picked, "#steps")
     def look_at_step(self, event: Strip.Picked) -> None:

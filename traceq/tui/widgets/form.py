@@ -17,10 +17,10 @@ class Form(VerticalScroll, can_focus=False):
     """A line for each parameter: name, input (empty: the default), meaning. Posts `Submitted` on enter."""
 
     DEFAULT_CSS = """
-    Form { height: auto; max-height: 12; }
+    Form { height: auto; max-height: 12; padding: 0 1; }
     Form Horizontal { height: 1; }
     Form Label { width: 14; }
-    Form Input { width: 24; height: 1; border: none; background: $surface-lighten-1; padding: 0 1; }
+    Form Input { width: 24; height: 1; border: none; background: $panel; padding: 0 1; }
     Form Input:focus { background: $accent 30%; }
     Form .meaning { width: 1fr; padding: 0 1; color: $text-muted; }
     """
