@@ -36,13 +36,13 @@ class Sql(View):
     HELP = (
         "Type one statement that reads (SELECT, WITH, FROM, PIVOT, DESCRIBE, EXPLAIN): ctrl+r or F5 runs it, escape "
         "stops it. Names of tables and columns are offered while you type: tab takes the first, up and down choose "
-        "another. Ctrl+up and ctrl+down, or up from the first line, bring back what was run before. Escape leaves the editor "
-        "for the rows, so that digits change screens again; tab goes back. The tables: traceq schema, or DESCRIBE "
-        "kernels. Nothing but the store can be read, and nothing can be written."
+        "another. Ctrl+up and ctrl+down, or up from the first line, bring back what was run before. Escape leaves the "
+        "editor for the rows, so that digits change screens again; tab goes back. The tables: DESCRIBE kernels, or "
+        "traceq schema. Nothing but the store can be read, and nothing can be written."
     )
     CSS = """
     Sql { layers: base above; }
-    Sql #statement { height: 2fr; min-height: 5; }
+    Sql #statement { height: 2fr; min-height: 5; max-height: 14; }
     Sql #rows, Sql #plan { height: 3fr; }
     Sql #plan { display: none; }
     Sql #words { layer: above; position: absolute; display: none; width: 44; height: auto; max-height: 8;

@@ -89,23 +89,20 @@ class Timeline(View):
         self.query_one("#lanes").focus()
 
     async def _begin(self, moment: Moment) -> None:
-        gantt = self.query_one(Gantt)
-        try:
-            with self.waiting():
-                if self._lanes_for != (self.app.context, self._rank):
-                    await self._read_lanes()
-                if gantt.lanes:
-                    span, start_ns, dur_ns = await self._span_of(moment)
-                    gantt.wanted = span.within(gantt.duration_ns)
-                    lane = None if moment.device is None else f"GPU {moment.device} idle"
-                    gantt.put_cursor(start_ns, dur_ns, "idle" if lane else None, lane)
-                    await self._show(gantt.wanted)
-        except ClosedError:
-            return
-        except TraceqError as error:
-            self.failed(error, gantt)
-            return
+        await self.outcome(self._begun(moment), self.query_one(Gantt))
         self._tell_crumbs()
+
+    async def _begun(self, moment: Moment) -> None:
+        gantt = self.query_one(Gantt)
+        if self._lanes_for != (self.app.context, self._rank):
+            await self._read_lanes()
+        if gantt.lanes:
+            span, start_ns, dur_ns = await self._span_of(moment)
+            gantt.wanted = span.within(gantt.duration_ns)
+            kind = "idle" if moment.stream is None else f"stream {moment.stream}"
+            lane = None if moment.device is None else f"GPU {moment.device} {kind}"
+            gantt.put_cursor(start_ns, dur_ns, kind.split()[0] if lane else None, lane)
+            await self._show(gantt.wanted)
 
     async def _read_lanes(self) -> None:
         gantt = self.query_one(Gantt)
@@ -140,7 +137,7 @@ class Timeline(View):
                 moment.dur_ns,
             )
         place = await self._place("step", step=moment.step) or await self._place("all")
-        return fitted(place["start_ns"], place["dur_ns"], cells), place["start_ns"], 0
+        return fitted(place["start_ns"], place["dur_ns"], cells), place["start_ns"], place["dur_ns"]
 
     async def _place(self, place: str, **params: Any) -> dict[str, Any]:
         found = await self.app.access.answer(Asked("timeline_places", {**self._whose, "place": place, **params}))
@@ -154,16 +151,10 @@ class Timeline(View):
 
     @on(Gantt.Wanted)
     def _wanted(self, event: Gantt.Wanted) -> None:
-        background(self, partial(self._shown, event.span), "cells")
+        background(self, partial(self._go, event.span), "cells")
 
-    async def _shown(self, span: Span) -> None:
-        try:
-            with self.waiting():
-                await self._show(span)
-        except ClosedError:
-            return
-        except TraceqError as error:
-            self.failed(error, self.query_one(Gantt))
+    async def _go(self, span: Span) -> None:
+        await self.outcome(self._show(span), self.query_one(Gantt))
 
     async def _show(self, span: Span) -> None:
         """Ask for the cells of a span; where they are longer than a tile, the tiles answer."""
@@ -228,13 +219,8 @@ class Timeline(View):
 
     async def _jump(self, place: str, params: dict[str, Any]) -> None:
         gantt = self.query_one(Gantt)
-        try:
-            with self.waiting():
-                found = await self._place(place, **params)
-        except ClosedError:
-            return
-        except TraceqError as error:
-            self.failed(error, gantt)
+        found = await self.outcome(self._place(place, **params), gantt)
+        if found is None:
             return
         if not found:
             what = place.replace("_", " ")
@@ -242,7 +228,7 @@ class Timeline(View):
             return
         if "step" in place:
             gantt.want(fitted(found["start_ns"], found["dur_ns"], gantt.cells))
-            gantt.put_cursor(found["start_ns"], 0)
+            gantt.put_cursor(found["start_ns"], found["dur_ns"])
         else:
             gantt.want(gantt.wanted.centred(found["start_ns"] + found["dur_ns"] // 2))
             gantt.put_cursor(found["start_ns"], found["dur_ns"], found["kind"], found["lane"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
@@ -288,7 +289,7 @@ class Gantt(Answer):
                 line[tick : tick + len(label)] = label
         dim = base + Style(dim=True)
         before, after = "".join(line[: self.cursor]), "".join(line[self.cursor + 1 :])
-        more = f"lanes {self._top + 1}–{min(self._top + self._tall, len(self.lanes))} of {len(self.lanes)}"
+        more = f"{self._top + 1}–{min(self._top + self._tall, len(self.lanes))} of {len(self.lanes)} ↕"
         label = fit(more if len(self.lanes) > self._tall else "", self._label)
         return [Segment(label + " ", dim), Segment(before, dim), Segment("▼", base + Style(bold=True)),
                 Segment(after, dim)]  # fmt: skip
@@ -297,11 +298,15 @@ class Gantt(Answer):
         place = self.place
         assert place
         kind = place["kind"]
-        words = dict.fromkeys(row["what"] for row in self.rows if row["kind"] == kind)
-        parts = [Segment(fit(kind, self._label) + " ", base + Style(dim=True))]
-        for word in sorted(words):
+        firsts = (rows[0] for (own, _, _), cells in self._cells.items() if own == kind for rows in cells.values())
+        room, parts = self.span.cells, [Segment(fit(kind, self._label) + " ", base + Style(dim=True))]
+        for word, _ in Counter(row["what"] for row in firsts).most_common():
+            shown = f" {printable(word)}  "
+            room -= 1 + cell_len(shown)
+            if room < 0:
+                break
             parts.append(Segment(sign(kind, word).upper(), self._style(word, LEVELS) + Style(bold=True)))
-            parts.append(Segment(f" {printable(word)}  ", base))
+            parts.append(Segment(shown, base))
         return parts
 
     def _lane_line(self, number: int, base: Style) -> list[Segment]:
