@@ -45,6 +45,7 @@ class Tiles:
         self._asked = Asked(
             "timeline_cells", {"run": run, "rank": rank, "start_ns": 0, "cell_ns": self.tile_ns, "cells": TILES}
         )
+        self.is_begun = False
         self.is_settled = asyncio.Event()  # made, or not to be had
         self._sheet: Sheet | None = None
 

@@ -103,6 +103,7 @@ class Timeline(View):
             lane = None if moment.device is None else f"GPU {moment.device} {kind}"
             gantt.put_cursor(start_ns, dur_ns, kind.split()[0] if lane else None, lane)
             await self._show(gantt.wanted)
+            self._begin_to_cut()
 
     async def _read_lanes(self) -> None:
         gantt = self.query_one(Gantt)
@@ -119,10 +120,14 @@ class Timeline(View):
             lengths = [row["longest_ns"] for row in lanes if row["kind"] not in ("steps", "ranges")]
             self._reach_ns = max(lengths, default=None)
             self._tiles = Tiles(self.app.access, self.app.run_label, self._rank, gantt.duration_ns)
+
+    def _begin_to_cut(self) -> None:
+        """Make the tiles, once: after the first picture, which seldom needs them."""
+        if self._tiles and not self._tiles.is_begun:
+            self._tiles.is_begun = True
             background(self, partial(self._cut, self._tiles), "tiles")
 
     async def _cut(self, tiles: Tiles) -> None:
-        """Make the tiles while the first picture, which needs none, is looked at."""
         with contextlib.suppress(ClosedError, TraceqError):  # cells are read from the store itself, then
             await tiles.make()
 
@@ -161,6 +166,7 @@ class Timeline(View):
         gantt, tiles = self.query_one(Gantt), self._tiles
         is_coarse = tiles is not None and span.cell_ns >= tiles.tile_ns
         if tiles and is_coarse:
+            self._begin_to_cut()
             await tiles.is_settled.wait()
             is_coarse = tiles.is_made
             span = span.aligned(tiles.unit(span.cell_ns)) if is_coarse else span
