@@ -10,6 +10,9 @@ Printed are, in ms:
 - each screen: from its key to its rows, and the longest time the interface did not answer meanwhile
 - key: the longest of 200 cursor moves and page downs in the list of all gaps, drawn
 - filter and sort of all gaps: until the rows are there, and the longest time the interface did not answer meanwhile
+- timeline: from its key to its first picture; until the whole trace has been cut into tiles, meanwhile one can move
+  and zoom in; then, from a key to the picture that it asks for, the longest and the median of zooming from the whole
+  trace to nanoseconds and back, of panning at each of those zooms, and of jumping to gaps, steps and longest kernels
 """
 
 from __future__ import annotations
@@ -32,6 +35,8 @@ import duckdb
 from traceq.store.build import create
 from traceq.store.files import connect
 from traceq.tui.app import TraceqApp
+from traceq.tui.screens.timeline import Timeline
+from traceq.tui.widgets.gantt import Gantt
 from traceq.tui.widgets.grid import Grid
 
 MOST_ANSWER_MS = 100
@@ -194,6 +199,54 @@ async def measure(store: Path) -> None:
         await timed("jump to the end", end, lambda: grid.row is not None)
 
 
+async def measure_timeline(store: Path) -> None:
+    """The timeline: opened, cut into tiles, zoomed, panned, jumped in."""
+    app = TraceqApp(store)
+    async with app.run_test(size=(160, 45)) as _:
+        while not app.is_open:
+            await asyncio.sleep(TICK_S)
+
+        def is_drawn() -> bool:
+            busy = [w for w in app.workers if not w.is_finished and w.group in ("cells", "jump")]
+            return app.current_mode == "timeline" and not busy and bool(app.screen.query_one(Gantt).rows)
+
+        async def press(key: str) -> float:
+            before = time.perf_counter()
+            app.simulate_key(key)
+            await asyncio.sleep(TICK_S)
+            while not is_drawn():
+                await asyncio.sleep(TICK_S)
+            painted = asyncio.Event()
+            app.screen.call_after_refresh(painted.set)
+            await painted.wait()
+            return 1000 * (time.perf_counter() - before)
+
+        async def go() -> None:
+            app.simulate_key("5")
+            await asyncio.sleep(0)
+
+        await timed("timeline", go, is_drawn)
+        screen = app.screen
+        assert isinstance(screen, Timeline)
+        if tiles := screen._tiles:
+            await timed("tiles", tiles.is_settled.wait, lambda: True)
+        await press("0")
+        depth = 40
+        async with Watch() as watch:
+            took = {
+                "zoom in": [await press("plus") for _ in range(depth)],
+                "zoom out, pan": [await press(key) for _ in range(depth) for key in ("minus", "l", "h")],
+                "gap": [await press("n") for _ in range(10)],
+                "longest kernel": [await press("k") for _ in range(3)],
+                "step": [await press("s") for _ in range(10)],
+                "everything": [await press("0") for _ in range(3)],
+            }
+        for what, each in took.items():
+            median = sorted(each)[len(each) // 2]
+            print(f"  {what + f', longest of {len(each)}':<30} {max(each):9.1f} ms   median {median:.1f} ms")
+        print(f"  {'longest without an answer':<30} {watch.longest_ms:9.1f} ms")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--activities", type=int, nargs="+", default=[10_000, 1_000_000, 10_000_000])
@@ -209,6 +262,7 @@ def main() -> None:
             paints = sorted(first_paint_ms(store) for _ in range(5))
             print(f"  {'first paint':<22} {paints[2]:9.1f} ms   of 5: {paints[0]:.1f} to {paints[-1]:.1f}")
             asyncio.run(measure(store))
+            asyncio.run(measure_timeline(store))
 
 
 if __name__ == "__main__":

@@ -8,12 +8,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import re
 import tempfile
 from pathlib import Path
 
 from traceq.ingest.pipeline import Options, ingest
 from traceq.tui.app import TraceqApp
+from traceq.tui.screens import sql
 from traceq.tui.themes import DARK, LIGHT
 from traceq.units import parse_duration_ns
 
@@ -26,11 +28,14 @@ SHOTS = {
     "kernels": ["3"],
     "kernel": ["3", "enter"],
     "gaps": ["4"],
+    "timeline": ["5"],
+    "moment": ["5", "k", "enter"],
     "diff": ["6"],
+    "sql": ["7", "ctrl+r", "escape"],
     "queries": ["8"],
     "question": ["8", "slash", *"gemm_shapes", "enter", "enter"],
 }
-BOTH = {"overview", "kernels", "diff"}
+BOTH = {"overview", "kernels", "timeline", "diff"}
 FONTS = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 
 
@@ -59,7 +64,9 @@ async def draw(store: Path, keys: list[str], theme: str) -> str:
 
 
 def main() -> None:
+    sql.clock = lambda: 0  # how long a statement took differs
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        os.environ["XDG_STATE_HOME"] = folder
         store = Path("traceq.duckdb")
         make(store)
         for name, keys in SHOTS.items():

@@ -19,6 +19,7 @@ from tuirun import drive, press, seen, settle
 
 from traceq.ingest.pipeline import Options, ingest
 from traceq.tui.app import SCREENS
+from traceq.tui.screens import sql
 from traceq.tui.screens.kernel import Kernel
 from traceq.tui.view import Drawn
 from traceq.tui.widgets.grid import Grid
@@ -39,7 +40,10 @@ KEYS = {
     "kernels": ["3"],
     "kernel": ["3", "down", "enter"],
     "gaps": ["4"],
+    "timeline": ["5"],
+    "kernel-in-time": ["5", "k", "enter"],
     "diff": ["6"],
+    "sql": ["7", "ctrl+r", "escape"],
     "queries": ["8"],
     "question": ["8", "down", "down", "enter"],
     "help": ["3", "question_mark"],
@@ -73,6 +77,8 @@ def store(tmp_path_factory, monkeypatch):
 
 
 def picture(store, keys, size):
+    sql.clock = lambda: 0  # how long a statement took differs
+
     async def steps(app, pilot):
         await press(pilot, *keys)
         return app.export_screenshot()
@@ -299,6 +305,7 @@ if __name__ == "__main__":
     SNAPSHOTS.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         os.environ.pop("TRACEQ_STORE", None)
+        os.environ["XDG_STATE_HOME"] = folder
         make(Path(folder))
         for name in sys.argv[1:] or KEYS:
             for size in SIZES:

@@ -20,6 +20,7 @@ import definitions
 import diff_rows
 import explain
 import kernel_rows
+import lane_rows
 import launch_rows
 import memory_rows
 import nsys_rows
@@ -39,6 +40,7 @@ CALLS: dict[Callable[..., list[Row]], list[Row]] = {
     **memory_rows.CALLS,
     **stream_rows.CALLS,
     **timeline_rows.CALLS,
+    **lane_rows.CALLS,
     **launch_rows.CALLS,
     **kernel_rows.CALLS,
     **op_rows.CALLS,

@@ -21,11 +21,13 @@ from traceq.tui.screens.kernels import Kernels
 from traceq.tui.screens.library import Library
 from traceq.tui.screens.overview import Overview
 from traceq.tui.screens.runs import Runs
+from traceq.tui.screens.sql import Sql
+from traceq.tui.screens.timeline import Timeline
 from traceq.tui.themes import DARK, LIGHT
 from traceq.tui.view import View
 from traceq.tui.work import background
 
-SCREENS: dict[int, type[View]] = {1: Runs, 2: Overview, 3: Kernels, 4: Gaps, 6: Diff, 8: Library}
+SCREENS: dict[int, type[View]] = {1: Runs, 2: Overview, 3: Kernels, 4: Gaps, 5: Timeline, 6: Diff, 7: Sql, 8: Library}
 WATCH_S = 1.0
 
 

@@ -199,6 +199,11 @@ class View(Screen[None]):
             if not self._waiting:
                 self._tell_crumbs()
 
+    @property
+    def is_spinning(self) -> bool:
+        """Whether something has been waited for long enough to say so."""
+        return bool(self._waiting and self._frame)
+
     def failed(self, error: Exception, widget: Drawn | None = None) -> None:
         """Explain an error: in the widget, or, where it is the store's, in place of everything."""
         message, hint = explain(error, self.app.access.path)
@@ -277,7 +282,7 @@ class View(Screen[None]):
         self._tell_command()
 
     def _tell_crumbs(self) -> None:
-        spinner = f"{SPINNER[self._frame % len(SPINNER)]} esc stops " if self._waiting and self._frame else ""
+        spinner = f"{SPINNER[self._frame % len(SPINNER)]} esc stops " if self.is_spinning else ""
         if not self._waiting:
             self._frame = 0
         words = [
@@ -337,7 +342,7 @@ class View(Screen[None]):
     def action_back(self) -> None:
         """End what runs; else close the filter; else return to the screen before."""
         line = self.query_one("#filter", Input)
-        if self._waiting and self._frame:
+        if self.is_spinning:
             self.workers.cancel_node(self)
         elif line.display or line.value:
             line.value = ""

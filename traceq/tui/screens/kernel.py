@@ -73,4 +73,6 @@ class Kernel(View):
     def look_around(self, event: Grid.Picked) -> None:
         """Show the timeline around a launch."""
         row = event.row
-        self.app.show_moment(Moment(row["start_ns"], row["dur_ns"], row["step"], row["rank"], row["device"]))
+        self.app.show_moment(
+            Moment(row["start_ns"], row["dur_ns"], row["step"], row["rank"], row["device"], row["stream"])
+        )

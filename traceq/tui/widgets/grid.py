@@ -122,7 +122,7 @@ class Grid(ScrollView, can_focus=True):
         if self.sheet is not None:
             self.sheet.close()
         self.sheet, self.error = None, text
-        self.refresh()
+        self._resize()
 
     @property
     def count(self) -> int:
@@ -352,8 +352,8 @@ class Grid(ScrollView, can_focus=True):
         """The header, or the row that is scrolled to that line."""
         width = self.scrollable_content_region.width
         if self.error or self.sheet is None or not self.count:
-            text = printable(self.error) if self.error else "…" if self.sheet is None else self._nothing()
-            return self._plain(text if y == 0 else "", width)
+            text = self.error if self.error else "…" if self.sheet is None else self._nothing()
+            return self._plain(text, y, width)
         if y == 0:
             return self._header(width)
         return self._line(y - 1 + round(self.scroll_offset.y), width)
@@ -361,8 +361,11 @@ class Grid(ScrollView, can_focus=True):
     def _nothing(self) -> str:
         return f"no row has {self.words!r}: esc clears the filter" if self.words else self._empty
 
-    def _plain(self, text: str, width: int) -> Strip:
-        return Strip([Segment(fit(text, width), self.rich_style + Style(dim=True))], width)
+    def _plain(self, text: str, y: int, width: int) -> Strip:
+        """Line `y` of a text that is wrapped."""
+        lines = Text("\n".join(map(printable, text.split("\n")))).wrap(self.app.console, max(width, 1))
+        line = lines[y].plain if y < len(lines) else ""
+        return Strip([Segment(fit(line, width), self.rich_style + Style(dim=True))], width)
 
     def _header(self, width: int) -> Strip:
         parts = []
