@@ -156,7 +156,7 @@ def test_export_writes_over_nothing(store):
 
 def test_y_copies_the_row_and_capital_y_the_command(store):
     async def steps(app, pilot):
-        await press(pilot, "y")
+        await press(pilot, "home", "y")
         row = app.clipboard
         await press(pilot, "Y")
         return row, app.clipboard
@@ -223,6 +223,17 @@ def test_a_file_that_is_no_store_is_explained(tmp_path):
         return seen(app)
 
     assert "not a store" in drive(tmp_path / "text.duckdb", steps, size=(120, 24))
+
+
+def test_a_run_of_replays_that_were_not_recorded_is_shown_with_what_is_missing(store):
+    async def steps(app, pilot):
+        await press(pilot, "2")
+        return seen(app)
+
+    text = drive(store, steps, size=(120, 60), run="invisible")
+    assert "invisible › Overview" in text
+    assert "busy –" in text
+    assert "What the numbers cannot see" in text
 
 
 def test_help_names_the_keys_of_the_screen(store):

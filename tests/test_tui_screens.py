@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -48,6 +49,7 @@ KEYS = {
     "help": ["3", "question_mark"],
     "filter": ["3", "slash", *"elementwise"],
 }
+KERNEL = "rmsnorm_residual"  # of usertriton__triton.json.gz
 # What widgets draw of their rows; a strip names the row under its cursor, the others every row.
 DRAWN = {
     "busy": ["busy_ns", "idle_ns"],
@@ -201,6 +203,27 @@ def test_a_kernel_opens_on_its_launches_and_its_ncu_command_is_copied(store):
     assert launches == len(answers_of("kernel_launches", name))
     assert copied == answers_of("ncu_command", name)[0]["command"]
     assert copied.startswith("ncu --set full")
+
+
+def test_the_source_that_capture_kept_stands_beside_the_launches(tmp_path):
+    """A record as `traceq capture` writes it beside the trace."""
+    trace = tmp_path / "captured.json.gz"
+    shutil.copy(FIXTURES / "h200" / "usertriton__triton.json.gz", trace)
+    source = {"kernel": KERNEL, "language": "triton", "source": "@triton.jit\ndef [/bold] swish(x):\n    pass\n"}
+    facts = {"graph_breaks": [], "recompiles": [], "compile_phases": [], "kernel_sources": [source]}
+    record = {"format": "traceq-capture", "version": 1, "label": "captured", "trace": trace.name, "facts": facts}
+    (tmp_path / "captured.capture.json").write_text(json.dumps(record))
+    outcomes, _ = ingest([str(trace)], tmp_path / "captured.duckdb", Options())
+    assert [o.error for o in outcomes] == [None]
+
+    async def steps(app, pilot):
+        app.push_screen(Kernel(KERNEL))
+        await settle(pilot)
+        return seen(app)
+
+    text = drive(tmp_path / "captured.duckdb", steps, size=(140, 40))
+    assert "@triton.jit" in text
+    assert "def [/bold] swish(x):" in text
 
 
 def answers_of(query, name):

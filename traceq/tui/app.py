@@ -89,7 +89,9 @@ class TraceqApp(App[None]):
         if needs == "pair" and len(self.runs) < 2:
             return "Two runs are compared, and the store has one.", "ingest another, or mark two on the screen of runs"
         found = next((row for row in self.runs if row["run"] == self.run_label), None)
-        if needs == "gpu" and found and found["busy_pct"] is None:
+        if needs == "gpu" and found and not found["traces"]:
+            return f"{self.run_label} has no trace, only what was measured.", "traceq capture records one, too"
+        if needs == "gpu" and found and found["busy_pct"] is None and not found["kernels"]:
             return (
                 f"{self.run_label} has no GPU work: the recording holds only what the CPU did.",
                 "record again with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]",
@@ -140,7 +142,7 @@ class TraceqApp(App[None]):
             self.notify(f"no run is called {printable(self.run_label)}", severity="warning", markup=False)
             self.run_label = None
         if self.run_label is None and labels:
-            self.run_label = labels[-1]
+            self.run_label = next((str(row["run"]) for row in reversed(self.runs) if row["traces"]), labels[-1])
         if self.pair is None or not set(self.pair) <= set(labels):
             self.pair = (labels[0], labels[1]) if len(labels) > 1 else None
         self.is_open = True

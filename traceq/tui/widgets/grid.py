@@ -44,7 +44,7 @@ class Grid(ScrollView, can_focus=True):
     """Rows of a `Sheet`, with a header that stays, a cursor, and a column to sort by.
 
     The view gives it a sheet with `show`; `columns` picks and orders what is drawn (none: all), `marks` are values of
-    the first drawn column that get a sign. Posts `Picked` on enter and `Moved` when the cursor stands on another row.
+    the first drawn column that get a sign. Posts `Picked` on enter.
     """
 
     DEFAULT_CSS = """
@@ -65,8 +65,8 @@ class Grid(ScrollView, can_focus=True):
         Binding("enter", "pick", "Open"),
     ]
 
-    class Row(Message):
-        """Something about a row."""
+    class Picked(Message):
+        """A row was chosen."""
 
         def __init__(self, grid: Grid, row: dict[str, Any]) -> None:
             super().__init__()
@@ -76,12 +76,6 @@ class Grid(ScrollView, can_focus=True):
         def control(self) -> Grid:
             """The grid, for `on(…, "#id")`."""
             return self.grid
-
-    class Picked(Row):
-        """A row was chosen."""
-
-    class Moved(Row):
-        """The cursor stands on another row."""
 
     def __init__(
         self, title: str = "", columns: Sequence[str] = (), id: str | None = None, empty: str = NOTHING
@@ -115,7 +109,6 @@ class Grid(ScrollView, can_focus=True):
         self._pages = OrderedDict({0: rows})
         self._measure(rows)
         self._resize()
-        self._moved()
 
     def fail(self, text: str) -> None:
         """Say why there is nothing to draw."""
@@ -232,7 +225,6 @@ class Grid(ScrollView, can_focus=True):
             self._pages = OrderedDict({0: rows})
             self.scroll_to(y=0, animate=False)
             self._resize()
-            self._moved()
 
     async def _read(self, sheet: Sheet, pages: list[int]) -> None:
         try:
@@ -244,8 +236,6 @@ class Grid(ScrollView, can_focus=True):
                     self._pages[page] = rows
                     if len(self._pages) > MOST_PAGES:
                         self._pages.popitem(last=False)
-                    if self.cursor // PAGE == page:
-                        self._moved()
                     self.refresh()
         except (ClosedError, TraceqError):
             return
@@ -258,12 +248,7 @@ class Grid(ScrollView, can_focus=True):
         elif self.cursor >= top + tall:
             self.scroll_to(y=self.cursor - tall + 1, animate=False, force=True)
         self._fetch()
-        self._moved()
         self.refresh()
-
-    def _moved(self) -> None:
-        if row := self.row:
-            self.post_message(self.Moved(self, row))
 
     def _fetch(self) -> None:
         """Read the pages in sight that are not here."""
