@@ -9,6 +9,7 @@
 -- param: at_ns BIGINT = 0 -- next and previous are seen from here; a stretch begins here
 -- param: end_ns BIGINT = NULL -- where the stretch ends; NULL means with the trace
 -- param: least_ns BIGINT = 0 -- shorter gaps are passed over
+-- param: reach_ns BIGINT = NULL -- the longest that a kernel lasts, if known: then less is read
 -- column: run VARCHAR -- run label
 -- column: rank BIGINT -- rank of the trace; NULL if the file does not say
 -- column: kind VARCHAR -- all, or the kind of the lane that it is on
@@ -65,6 +66,7 @@ longest AS (
         AND a.dur_ns > 0
         AND a.start_ns < coalesce($end_ns::BIGINT, 4000000000000000000)
         AND a.start_ns + a.dur_ns > coalesce($at_ns::BIGINT, 0)
+        AND a.start_ns >= coalesce($at_ns::BIGINT, 0) - coalesce($reach_ns::BIGINT, 4000000000000000000)
     ORDER BY a.dur_ns DESC, a.start_ns, a.activity_id
     LIMIT 1
 ),

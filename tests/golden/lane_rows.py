@@ -263,6 +263,7 @@ def timeline_places(
     at_ns: int = 0,
     end_ns: int | None = None,
     least_ns: int = 0,
+    reach_ns: int | None = None,
 ) -> list[Row]:
     t = picked(traces, rank)
     if t is None:
@@ -337,7 +338,7 @@ CALLS: dict[Callable[..., list[Row]], list[Row]] = {
         {"run": "eager", "place": "next_gap", "at_ns": 1_000_000, "least_ns": 100_000},
         {"run": "eager", "place": "previous_gap", "at_ns": 90_000_000, "least_ns": 100_000},
         {"run": "eager", "place": "step", "step": 5}, {"run": "eager", "place": "step", "step": 99},
-        {"run": "eager", "place": "longest_kernel", "at_ns": 10_000_000, "end_ns": 20_000_000},
+        {"run": "eager", "place": "longest_kernel", "at_ns": 10_000_000, "end_ns": 20_000_000, "reach_ns": 9_000_000},
         {"run": "ranks", "rank": 1, "place": "next_step"}, {"run": "model", "place": "longest_kernel"},
     ],
 }  # fmt: skip

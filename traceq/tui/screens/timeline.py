@@ -154,6 +154,10 @@ class Timeline(View):
     def _whose(self) -> dict[str, Any]:
         return {"run": self.app.run_label, **({} if self._rank is None else {"rank": self._rank})}
 
+    @property
+    def _reach(self) -> dict[str, Any]:
+        return {} if self._reach_ns is None else {"reach_ns": self._reach_ns}
+
     @on(Gantt.Wanted)
     def _wanted(self, event: Gantt.Wanted) -> None:
         background(self, partial(self._go, event.span), "cells")
@@ -172,7 +176,7 @@ class Timeline(View):
             is_coarse = tiles.is_made
             span = span.aligned(tiles.unit(span.cell_ns)) if is_coarse else span
         gantt.wanted = span
-        reach = {} if is_coarse or self._reach_ns is None else {"reach_ns": self._reach_ns}
+        reach = {} if is_coarse else self._reach
         params = {"start_ns": span.start_ns, "cell_ns": span.cell_ns, "cells": span.cells}
         asked = Asked("timeline_cells", {**self._whose, **params, **reach})
         if tiles and is_coarse:
@@ -195,8 +199,7 @@ class Timeline(View):
             "dur_ns": gantt.span.cell_ns,
             "top": SHOWN_AT,
         }
-        reach: dict[str, Value] = {} if self._reach_ns is None else {"reach_ns": self._reach_ns}
-        self.put(self.query_one(Named), Asked("timeline_at", {**self._whose, **where, **cell, **reach}))
+        self.put(self.query_one(Named), Asked("timeline_at", {**self._whose, **where, **cell, **self._reach}))
 
     # Keys
 
@@ -220,9 +223,8 @@ class Timeline(View):
         gantt = self.query_one(Gantt)
         if gantt.lanes:
             span = gantt.wanted
-            background(
-                self, partial(self._jump, "longest_kernel", {"at_ns": span.start_ns, "end_ns": span.end_ns}), "jump"
-            )
+            where = {"at_ns": span.start_ns, "end_ns": span.end_ns, **self._reach}
+            background(self, partial(self._jump, "longest_kernel", where), "jump")
 
     async def _jump(self, place: str, params: dict[str, Any]) -> None:
         gantt = self.query_one(Gantt)
