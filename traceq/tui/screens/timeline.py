@@ -15,7 +15,7 @@ from traceq.show.text import printable
 from traceq.tui.access import Asked, ClosedError
 from traceq.tui.moment import Moment
 from traceq.tui.span import Span, fitted
-from traceq.tui.tiles import Tiles
+from traceq.tui.tiles import COARSE, Tiles
 from traceq.tui.view import View
 from traceq.tui.widgets.gantt import Gantt
 from traceq.tui.widgets.named import Named
@@ -166,8 +166,9 @@ class Timeline(View):
         gantt, tiles = self.query_one(Gantt), self._tiles
         is_coarse = tiles is not None and span.cell_ns >= tiles.tile_ns
         if tiles and is_coarse:
-            self._begin_to_cut()
-            await tiles.is_settled.wait()
+            if span.cell_ns >= COARSE * tiles.tile_ns:  # less than that is read from the store while tiles are made
+                self._begin_to_cut()
+                await tiles.is_settled.wait()
             is_coarse = tiles.is_made
             span = span.aligned(tiles.unit(span.cell_ns)) if is_coarse else span
         gantt.wanted = span
