@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from clirun import traceq
-from made_traces import ADD, GEMM, opened, row, store_of, trace
+from made_traces import ADD, GEMM, SIGNS, opened, row, store_of, trace
 from recorded import RECORDED, needs_recorded
 
 from traceq.analysis.advise import MODES, Program, advise, predicted_ns
@@ -126,14 +126,7 @@ def test_waiting_for_data_comes_before_all_else(tmp_path):
 
 
 def test_signs_in_operators_and_kernels(tmp_path):
-    names = {
-        "aten::nonzero": ADD, "aten::_cudnn_rnn": GEMM, "MineBackward": "mine", "AddBackward0": "add2",
-        "aten::bmm": "cublas_gemm_bmm", "aten::_softmax": "cunn_SoftMaxForward",
-        "aten::cudnn_convolution": "void nchwToNhwcKernel",
-    }  # fmt: skip
-    kernels = [(kernel, 5) for kernel in names.values()]
-    ops = {kernel: op for op, kernel in names.items()}
-    con = opened(tmp_path, eager=trace([kernels] * 3, ops=ops))
+    con = opened(tmp_path, eager=SIGNS)
     found = ask(con, "compile_signs", run="eager")
     assert [(r["sign"], r["kind"], r["what"], r["occurrences"], r["per_step"], r["gpu_ns"]) for r in found] == [
         ("blocker", "custom_autograd", "MineBackward", 3, 1.0, None),

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import duckdb
+import made_traces
 import polars as pl
 import pytest
 from clirun import (
@@ -119,8 +120,11 @@ def full(tmp_path_factory):
 
     def make(folder):
         (folder / "odd.json").write_text(trace(NAMES))
+        (folder / "signs.json").write_text(json.dumps(made_traces.SIGNS))
         runs = [(DEMO / "eager.json.gz", "eager"), (DEMO / "default.json.gz", "default"), (LONG, "long")]
         runs += [(MADE / f"{name}.json", name) for name in ("memory", "copies", "causes", "uneven", "compiled")]
+        runs += [(MADE / "train-default.capture.json", "train/default")]
+        runs.append((folder / "signs.json", "signs"))
         fill(folder / "store.duckdb", *runs, (MARKUP, "markup"), (folder / "odd.json", "odd\x1b[7m\nrun"))
 
     return shared(tmp_path_factory, "full", make) / "store.duckdb"

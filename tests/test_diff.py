@@ -130,6 +130,23 @@ def test_other_recording_options_are_said(tmp_path):
     assert "recording options differ (nothing extra; stacks): host and idle times cannot be compared" in found.caveats
 
 
+def test_different_models_get_no_verdict(tmp_path):
+    ops = {GEMM: "aten::mm", "cutlass_gemm": "aten::bmm"}
+    one, other = trace([[(GEMM, 10)]] * 3, ops=ops), trace([[("cutlass_gemm", 90)]] * 3, ops=ops)
+    found, _ = compared(tmp_path, one, other, steps=(50_000, 100_000))
+    assert (found.direction, found.sentence.partition(":")[0]) == ("unknown", "cannot be compared")
+    assert found.also == ("a step of a takes 50.000 µs", "a step of b takes 100.000 µs")
+    assert found.anchor.changes == (
+        "gemm ampere_sgemm_128x64_tn → cutlass_gemm, cublas → cutlass: 10.000 µs → 90.000 µs",
+    )
+
+
+def test_another_gpu_is_said_beside_the_verdict(tmp_path):
+    names = [{"deviceProperties": [{"id": 0, "name": name}]} for name in ("NVIDIA A100", "NVIDIA H200")]
+    found, _ = compared(tmp_path, *(trace([[(ADD, 10)]] * 3, **name) for name in names), steps=(50_000, 40_000))
+    assert found.also[0] == "but a ran on NVIDIA A100, b on NVIDIA H200"
+
+
 def test_captures_tell_what_compiling_costs_and_where_graphs_break(tmp_path):
     made = FIXTURES / "made"
     con = opened(tmp_path, eager=made / "train-eager.capture.json", default=made / "train-default.capture.json")

@@ -7,7 +7,7 @@ import sys
 
 import click
 import pytest
-from clirun import MARKUP, NS_UNIT, ROOT, environment, fill, shared, traceq
+from clirun import DEMO, MARKUP, NS_UNIT, ROOT, environment, fill, shared, traceq
 
 from traceq.cli import VERBS
 
@@ -25,7 +25,10 @@ USES = {
     "runs": ["runs"],
     "query": ["query", "top_kernels"],
     "sql": ["sql", "SELECT 1"],
-    "timeline": ["timeline"],
+    "timeline": ["timeline", "--run", "one"],
+    "diff": ["diff", "one", "eager"],
+    "advise": ["advise", "eager"],
+    "check": ["check", "eager", "--against", "eager", "--max", "kernels=+0"],
     "reclassify": ["reclassify"],
     "schema": ["schema"],
     "demo": ["demo"],
@@ -48,7 +51,8 @@ def test_no_verb_but_tui_imports_torch_or_textual(verb, tmp_path, tmp_path_facto
     for name in ("torch", "triton", "textual"):
         (poison / f"{name}.py").write_text(POISON)
     marker = tmp_path / "imported"
-    store = shared(tmp_path_factory, "hygiene", lambda to: fill(to / "store.duckdb", (NS_UNIT, "one"))) / "store.duckdb"
+    runs = [(NS_UNIT, "one"), (DEMO / "eager.json.gz", "eager")]
+    store = shared(tmp_path_factory, "hygiene", lambda to: fill(to / "store.duckdb", *runs)) / "store.duckdb"
     env = {"TRACEQ_STORE": store, "PYTHONPATH": f"{poison}:{ROOT}", "POISONED": marker, "TMPDIR": tmp_path}
     done = traceq(*USES[verb], cwd=tmp_path, env=env)
     assert done.status == 0, done

@@ -130,6 +130,13 @@ def test_numbers_on_the_screen_are_those_of_the_query(store, key):
         if isinstance(shown, list):
             assert shown == [tuple(row.values()) for row in answer["rows"]], name
             continue
+        if name == "verdict":
+            ceilings, expected = answer["ceilings"].values(), answer["expected"].values()
+            times = [v for v in ceilings if isinstance(v, float)] + [e["likely"] for e in expected]
+            assert len(times) >= 4
+            assert [v for v in times if f"{v:,.2f}×" not in shown] == []
+            assert answer["because"] in unwrapped(shown)
+            continue
         units = {c["name"]: c["unit"] for c in answer["columns"]}
         for row in answer["rows"][:1] if name == "steps" else answer["rows"]:
             for column in DRAWN[name]:

@@ -118,8 +118,9 @@ def diff(con: duckdb.DuckDBPyConnection, first: str, second: str) -> Diff:
     parts = _parts(a, b, matching) if matching else ()
     anchor = _anchor(a, b, matching) if matching else None
     measures = _measures(a, b)
-    sentence, direction, also = _verdict(a, b, measures)
-    caveats = _caveats(a, b, matching)
+    stranger = _another_model(a, b, matching) if matching and a.label != b.label else None
+    sentence, direction, also = _stranger(a, b, stranger) if stranger else _verdict(a, b, measures)
+    caveats = _caveats(a, b)
     both = list(dict.fromkeys((first, second)))
     left = [row for label in both for row in ask(con, "unfused_kernels", run=label, by_name=by_name, top=None)]
     breaks = [row for label in both for row in ask(con, "graph_breaks", run=label)]
@@ -311,11 +312,21 @@ def _verdict(a: Side, b: Side, measures: Sequence[Measure]) -> tuple[str, str, t
     if not (step := _compared(found[STEP])):
         return _without_step(a, b, busy), "unknown", ()
     direction = _direction(step)
-    also = [*_synced(_compared(found[SYNCED]), direction), *_busy(_compared(busy), direction)]
+    gpus = a.facts["gpu"], b.facts["gpu"]
+    machines = (
+        [f"but {a.label} ran on {gpus[0]}, {b.label} on {gpus[1]}"] if None not in gpus and gpus[0] != gpus[1] else []
+    )
+    also = [*machines, *_synced(_compared(found[SYNCED]), direction), *_busy(_compared(busy), direction)]
     if (steps := pays_after(a, b)) is not None:
         spent = show_ns(b.facts["compile_ns"] - (a.facts["compile_ns"] or 0))
         also.append(f"compilation took {spent}: it has paid for itself after {steps:,} steps")
     return _sentence(a, b, step, direction), direction, tuple(also)
+
+
+def _stranger(a: Side, b: Side, why: str) -> tuple[str, str, tuple[str, ...]]:
+    start = f"cannot be compared: {a.label} and {b.label} are different models, or run different shapes ({why})"
+    steps = [f"a step of {s.label} takes {show_ns(s.step.value)}" for s in (a, b) if s.step]
+    return start, "unknown", tuple(steps)
 
 
 @dataclass(frozen=True)
@@ -391,12 +402,9 @@ def _busy(busy: Compared | None, direction: str) -> list[str]:
 # What must be known beside it ---------------------------------------------------------------------------------------
 
 
-def _caveats(a: Side, b: Side, matching: Matching | None) -> tuple[str, ...]:
-    """Why the two cannot, or only partly, be compared."""
-    said = [*_unlike(a, b), *(s for side in (a, b) for s in _limits(side))]
-    if a.label != b.label and matching:
-        said += _another_model(a, b, matching)
-    return tuple(dict.fromkeys(said))
+def _caveats(a: Side, b: Side) -> tuple[str, ...]:
+    """Why the two can only partly be compared."""
+    return tuple(dict.fromkeys([*_unlike(a, b), *(s for side in (a, b) for s in _limits(side))]))
 
 
 def _unlike(a: Side, b: Side) -> list[str]:
@@ -448,7 +456,8 @@ def _limits(side: Side) -> list[str]:
     return said
 
 
-def _another_model(a: Side, b: Side, matching: Matching) -> list[str]:
+def _another_model(a: Side, b: Side, matching: Matching) -> str | None:
+    """What speaks against their being one program: heavy kernels of another amount, other names and operators."""
     heavy = [sum(k.ns for k in side.kernels if k.category in HEAVY) for side in (a, b)]
     same = sum(
         p.first.ns + p.second.ns
@@ -457,5 +466,5 @@ def _another_model(a: Side, b: Side, matching: Matching) -> list[str]:
     )
     whole = sum(heavy)
     if not whole or abs(heavy[1] - heavy[0]) * 5 < max(heavy) or same * 100 >= ANOTHER_MODEL_PCT * whole:
-        return []
-    return [f"another model, or other shapes: {100 - 100 * same / whole:.0f} % of the heavy kernels have no partner"]
+        return None
+    return f"{100 - 100 * same / whole:.0f} % of the time of heavy kernels has no partner"

@@ -22,7 +22,7 @@ VERBS = {
     "timeline": "Draw a step: streams, idle time by cause, threads.",
     "tui": "Look at a store with keys and mouse.",
     "advise": "Say whether torch.compile will help, and by how much at most.",
-    "check": "Compare a run with a baseline, for a pipeline; exit 5 if a threshold is crossed.",
+    "check": "Compare a run with a baseline, for a pipeline.",
     "diff": "Say what changed between two runs, and whether it is real.",
     "sql": "Run any SQL on the store, read-only.",
     "reclassify": "Apply kernel rules again, your own too.",

@@ -27,8 +27,10 @@ from traceq.store.rules import Rule
 TRACE_NAME = re.compile(r"\.json(\.gz|\.zst|\.zstd)?$", re.I)
 DATABASE_NAME = re.compile(r"\.sqlite3?$", re.I)
 SUFFIXES = re.compile(r"(\.sqlite3?|\.nsys-rep|\.qdrep|_pqtdir|(\.pt)?(\.trace)?(\.json)?(\.gz|\.zst|\.zstd)?)$", re.I)
-MEMORY_LIMIT = "400MB"
-LARGE_MEMORY_LIMIT = "4GB"
+MEMORY_BYTES = 400_000_000
+LARGE_MEMORY_BYTES = 4_000_000_000
+BYTES_A_ROW = 100  # deriving sorts all rows of a trace, narrow ones, on all threads at once: with less it cannot always
+BYTES_A_THREAD = 80_000_000  # spill its way out
 
 
 @dataclass(frozen=True)
@@ -203,7 +205,7 @@ def _one(path: str, scratch: Path, target: Target, options: Options, progress: P
             if path == "-":
                 raise
             scratch.unlink(missing_ok=True)
-            return _read(path, record, scratch, target.store, options, progress, LARGE_MEMORY_LIMIT)
+            return _read(path, record, scratch, target.store, options, progress, LARGE_MEMORY_BYTES)
     except TraceqError as error:
         return Outcome(path, "failed", error=error)
     except (duckdb.OutOfMemoryException, duckdb.IOException, duckdb.TransactionException, OSError) as error:
@@ -225,7 +227,7 @@ def _known(path: str, scratch: Path, run: str, record: Record | None, target: Ta
     if options.step_times:
         placed.append("whose step time is now the given one")
     if record and record.sha256 not in target.held.captures:
-        with _scratch(scratch, target.store, MEMORY_LIMIT, options.rules) as con:
+        with _scratch(scratch, target.store, MEMORY_BYTES, options.rules) as con:
             captured.write(con, record, record.rank_of)
             con.execute("CHECKPOINT")
     return Outcome(path, "known", run=run, sha256=record.sha256 if record else "", placed=", ".join(placed))
@@ -247,7 +249,7 @@ def _size(found: Sequence[Path]) -> int:
 
 def _read_record(record: Record, scratch: Path, store: Path, options: Options) -> Outcome:
     """A record whose trace was not recorded, or is not beside it: a run without a trace."""
-    with _scratch(scratch, store, MEMORY_LIMIT, options.rules) as con:
+    with _scratch(scratch, store, MEMORY_BYTES, options.rules) as con:
         started = time.monotonic_ns()
         captured.write(con, record, record.rank_of)
         con.execute("CHECKPOINT")
@@ -265,7 +267,7 @@ def _read_record(record: Record, scratch: Path, store: Path, options: Options) -
 
 def _read(
     path: str, record: Record | None, scratch: Path, store: Path, options: Options, progress: Progress | None,
-    memory: str = MEMORY_LIMIT,
+    memory: int = MEMORY_BYTES,
 ) -> Outcome:  # fmt: skip
     with _scratch(scratch, store, memory, options.rules) as con:
         started = time.monotonic_ns()
@@ -274,9 +276,10 @@ def _read(
         else:
             facts = _read_kineto(con, path, options, progress)
         read = time.monotonic_ns()
+        counts = _counts(con)
+        _make_room(con, memory, counts.kept)
         clipped = derive(con)
         _check_steps(con, facts.name, options.step_range)
-        counts = _counts(con)
         if record and not facts.rank_of:
             facts = replace(facts, rank_of=record.rank_of)
         publish.write_trace(con, _trace(facts) | {"clipped_rows": clipped}, options.step_ns)
@@ -339,6 +342,12 @@ def _read_nsys(
     )
 
 
+def _make_room(con: duckdb.DuckDBPyConnection, least: int, rows: int) -> None:
+    """Let DuckDB hold what deriving so many rows takes before it spills."""
+    ((threads,),) = con.execute("SELECT current_setting('threads')").fetchall()
+    con.execute(f"SET memory_limit = '{max(least, rows * BYTES_A_ROW + threads * BYTES_A_THREAD)}B'")
+
+
 def derive(con: duckdb.DuckDBPyConnection) -> int:
     """From the staged rows of one trace everything that the store's tables hold; how many rows nesting clipped."""
     clipped = nest.nest_ranges(con)
@@ -352,8 +361,8 @@ def derive(con: duckdb.DuckDBPyConnection) -> int:
 
 
 @contextlib.contextmanager
-def _scratch(path: Path, store: Path, memory: str, users: list[Rule] | None) -> Iterator[duckdb.DuckDBPyConnection]:
-    con = files.scratch_store(path, store, memory)
+def _scratch(path: Path, store: Path, memory: int, users: list[Rule] | None) -> Iterator[duckdb.DuckDBPyConnection]:
+    con = files.scratch_store(path, store, f"{memory}B")
     try:
         if users is not None:
             rules.replace_users(con, users)
@@ -366,17 +375,18 @@ def _scratch(path: Path, store: Path, memory: str, users: list[Rule] | None) -> 
 
 
 def _publish(store: Path, folder: Path, outcomes: list[Outcome], options: Options) -> list[Outcome]:
-    has_new = any((folder / f"{n}.duckdb").exists() for n, _ in enumerate(outcomes))
+    scratches = [folder / f"{number}.duckdb" for number, _ in enumerate(outcomes)]
+    has_new = any(_brings(scratch, o) for scratch, o in zip(scratches, outcomes, strict=True))
     is_told_more = options.step_times or options.rules is not None
     if not has_new and not (is_told_more and any(o.result == "known" for o in outcomes)):
         return outcomes
     published = []
-    seed = next((folder / f"{n}.duckdb" for n, o in enumerate(outcomes) if o.result == "ingested"), None)
+    seed = next((scratch for scratch, o in zip(scratches, outcomes, strict=True) if o.result == "ingested"), None)
     with files.publishing(store, seed) as con:
-        for number, outcome in enumerate(outcomes):
+        for scratch, outcome in zip(scratches, outcomes, strict=True):
             if outcome.result == "ingested":
-                outcome = _add(con, folder / f"{number}.duckdb", outcome)
-            elif (scratch := folder / f"{number}.duckdb").exists():
+                outcome = _add(con, scratch, outcome)
+            elif _brings(scratch, outcome):
                 outcome = _add_record(con, scratch, outcome)
             for kind, ns in options.step_times.items() if outcome.run else ():
                 publish.set_step(con, outcome.run or "", kind, ns)
@@ -385,6 +395,11 @@ def _publish(store: Path, folder: Path, outcomes: list[Outcome], options: Option
             rules.replace_users(con, options.rules)
             rules.reclassify(con)
     return published
+
+
+def _brings(scratch: Path, outcome: Outcome) -> bool:
+    """Whether a scratch store has something for the store: a trace or a record, also of a trace that is known."""
+    return outcome.result == "ingested" or (outcome.result == "known" and scratch.exists())
 
 
 def _add(con: duckdb.DuckDBPyConnection, scratch: Path, outcome: Outcome) -> Outcome:

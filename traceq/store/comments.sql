@@ -506,8 +506,8 @@ COMMENT ON VIEW step_windows IS 'the periods of steps: from the first GPU activi
 COMMENT ON COLUMN step_windows.trace_id IS 'trace that the step belongs to (traces.trace_id)';
 COMMENT ON COLUMN step_windows.pid IS 'process whose launches the step takes, as text (steps.pid)';
 COMMENT ON COLUMN step_windows.step IS 'number of the step (steps.step)';
-COMMENT ON COLUMN step_windows.start_ns IS 'start of its first GPU activity (steps.gpu_start_ns)';
-COMMENT ON COLUMN step_windows.end_ns IS 'start of the first GPU activity of the next step; in between is steps.period_ns';
+COMMENT ON COLUMN step_windows.start_ns IS 'start of its first GPU activity in ns (steps.gpu_start_ns)';
+COMMENT ON COLUMN step_windows.end_ns IS 'start of the first GPU activity of the next step in ns; in between is steps.period_ns';
 
 -- kernels -------------------------------------------------------------------------------------------------------------
 

@@ -23,9 +23,9 @@ class Kernels(View):
         "Kernels by name, category and origin. Left and right pick a column, s sorts by it, / filters by words as you "
         "type, enter opens one kernel: its launches, operators, shapes, modules and source."
     )
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (124, "-wide")]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]
     CSS = """
-    Kernels #sizes { width: 44; height: 1fr; }
+    Kernels #sizes { width: 36; height: 1fr; }
     Kernels.-narrow #sizes { display: none; }
     """
 
