@@ -154,6 +154,19 @@ def test_n_goes_from_gap_to_gap_and_names_the_cause(store):
     assert all(gaps[at]["dur_ns"] >= cell_ns for at in starts if at in gaps)
 
 
+def test_after_zooming_in_the_next_gap_is_the_one_after_the_cursor(store):
+    async def steps(app, pilot):
+        await press(pilot, "5", *["plus"] * 4)
+        gantt = app.screen.query_one(Gantt)
+        before = gantt.span.at(gantt.cursor)
+        await press(pilot, "n")
+        return before, app.screen.query_one(Named).rows[0]["start_ns"], gantt.span
+
+    before, after, span = drive(store, steps, size=SIZE, run="eager")
+    wanted = place("next_gap", at_ns=before, least_ns=span.cell_ns)
+    assert after == wanted["start_ns"] > before
+
+
 def test_k_finds_the_longest_kernel_in_sight_and_enter_makes_it_large(store):
     row, span = on_timeline(store, "k", "enter", look=lambda app, g: (app.screen.query_one(Named).rows[0], g.span))
     first = place("step")

@@ -87,7 +87,7 @@ class Gantt(Answer):
         self.lane = 0
         self._cells: dict[Lane, dict[int, list[dict[str, Any]]]] = {}
         self._top = 0
-        self._anchor_ns: int | None = None  # where exactly a jump went; None once the cursor was moved by hand
+        self._anchor_ns: int | None = None  # where a jump went; None once that is out of sight or the cursor was moved
         self._grip: int | None = None  # the cell that the mouse holds
 
     # What it shows
@@ -151,6 +151,8 @@ class Gantt(Answer):
     def want(self, span: Span) -> None:
         """Ask for another span."""
         self.wanted = span.within(self.duration_ns)
+        if self._anchor_ns is not None and not 0 <= self.wanted.cell_of(self._anchor_ns) < self.wanted.cells:
+            self._anchor_ns = None
         self.post_message(self.Wanted(self.wanted))
 
     def action_move(self, by: int) -> None:
