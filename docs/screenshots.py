@@ -22,6 +22,7 @@ from traceq.units import parse_duration_ns
 HERE = Path(__file__).parent
 DEMO = HERE.parent / "fixtures" / "demo"
 SIZE = (120, 36)
+TALL = {"overview": (120, 51), "diff": (120, 50)}  # what would scroll
 SHOTS = {
     "runs": ["1"],
     "overview": ["2"],
@@ -47,11 +48,11 @@ def make(store: Path) -> None:
         )
 
 
-async def draw(store: Path, keys: list[str], theme: str) -> str:
+async def draw(store: Path, keys: list[str], theme: str, size: tuple[int, int]) -> str:
     """The screen after `keys`, as SVG that loads no fonts."""
     app = TraceqApp(store, "eager")
     app.theme = theme
-    async with app.run_test(size=SIZE) as pilot:
+    async with app.run_test(size=size) as pilot:
         for key in ["", *keys]:
             if key:
                 await pilot.press(key)
@@ -71,7 +72,7 @@ def main() -> None:
         make(store)
         for name, keys in SHOTS.items():
             for theme, ground in ((DARK.name, "dark"), *([(LIGHT.name, "light")] if name in BOTH else [])):
-                drawn = asyncio.run(draw(store, keys, theme))
+                drawn = asyncio.run(draw(store, keys, theme, TALL.get(name, SIZE)))
                 (HERE / "images" / f"tui-{name}-{ground}.svg").write_text(drawn, "utf-8")
 
 

@@ -23,10 +23,17 @@ class Histogram(Answer):
         self._label, self._value = label, value
 
     def draw(self, width: int, height: int) -> Text:
-        """Numbers, columns, labels; where columns would be too narrow for their labels, the rows that fit."""
+        """Numbers, columns, labels, on two lines where they do not fit on one; as many rows as there is room for."""
         cell = max(width // len(self.rows), LEAST_LABEL)
         rows = self.rows[: max(width // cell, 1)]
-        tall = max((height or LEAST_HEIGHT + 2) - 2, 2)
+        labels = [printable(str(row[self._label])) for row in rows]
+        feet = [labels]
+        if max(map(len, labels)) >= cell:  # number above unit
+            feet = [
+                [label.rpartition(" ")[0] or label for label in labels],
+                [label.rpartition(" ")[2] for label in labels],
+            ]
+        tall = max((height or LEAST_HEIGHT + 2) - 1 - len(feet), 2)
         most = max(pick(row, self._value) for row in rows)
         unit = self.column(self._value).unit
         text = Text(no_wrap=True, overflow="crop")
@@ -38,6 +45,7 @@ class Histogram(Answer):
                 part = (pick(row, self._value) / most if most else 0.0) * tall - level
                 text.append(LEVELS[max(0, min(8, round(part * 8)))] * (cell - 1) + " ", style=self.style("gemm"))
             text.append("\n")
-        for row in rows:
-            text.append(fit(printable(str(row[self._label])), cell - 1) + " ")
+        for foot in feet:
+            text.append("".join(fit(label, cell - 1) + " " for label in foot) + "\n")
+        text.right_crop(1)
         return text
