@@ -16,6 +16,7 @@ from traceq.resources import folder
 from traceq.version import __version__
 
 VERBS = {
+    "capture": "Run a script, time it, profile it, and read the trace in.",
     "ingest": "Read traces into the store.",
     "runs": "List the runs in the store.",
     "query": "Answer a canned question, list them, or check them.",

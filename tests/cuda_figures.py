@@ -1,0 +1,218 @@
+"""Figures of `traceq capture` on a GPU; needs torch and what traceq itself needs, nothing else.
+
+    python tests/cuda_figures.py [times] [modes] [breaks] [sources] [trace]     # none named: all
+
+times    un-profiled step of captures against a plain loop of the same script, in fresh processes, in turn
+modes    the three examples in all four modes, with the table that ends a comparison
+breaks   graph breaks of `.item()` and of control flow that depends on data, counted against the known number
+sources  Triton kernels of a trace whose source was found
+trace    a capture of five steps is read without a warning
+
+Ends with status 1 if a figure misses what is asked of it.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import duckdb
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = ROOT / "examples"
+CASES = {
+    "train": ("train.py",),
+    "infer": ("infer.py",),
+    "scattered": ("operators.py", "scattered"),
+    "gemm": ("operators.py", "gemm"),
+    "adam": ("operators.py", "adam"),
+}
+MODES = ("eager", "default", "reduce-overhead", "max-autotune")
+WITHIN_PCT = 5.0
+BREAKS = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = (nn.Linear(64, 64) for _ in range(3))
+
+    def forward(self, x):
+        x = self.a(x)
+        scale = x.abs().max().item()      # the first break
+        x = self.b(x * (1 / (1 + scale)))
+        if x.sum() > 0:                   # the second
+            x = x + 1
+        else:
+            x = x - 1
+        torch._dynamo.graph_break()       # the third
+        return self.c(x)
+
+torch.manual_seed(0)
+model = Model().cuda()
+x = torch.randn(32, 64, device="cuda")
+with torch.no_grad():
+    for _ in range(200):
+        model(x)
+"""
+KNOWN_BREAKS = 3
+
+
+class Folder:
+    """An empty folder with a store, in which scripts are run plainly and captured."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.store = path / "traceq.duckdb"
+
+    def run(self, *command: str) -> tuple[int, str, str]:
+        """Status, standard output and standard error of a command of Python."""
+        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+        done = subprocess.run(
+            [sys.executable, *command],
+            cwd=self.path,
+            env={**os.environ, "PYTHONPATH": path},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    def plain_ns(self, case: str, mode: str) -> float:
+        """The step of a plain loop, by the script's own clock."""
+        script, *words = CASES[case]
+        by_hand = [] if mode == "eager" else ["--mode", mode]
+        status, out, err = self.run(str(EXAMPLES / script), *words, *by_hand)
+        assert status == 0, err
+        return float(out.split("step_ns ")[1].split()[0])
+
+    def captured(self, label: str, modes: str, *command: str) -> tuple[int, str]:
+        """Capture in modes; status and what was said."""
+        status, _, err = self.run("-m", "traceq", "capture", "--compare", modes, "--label", label, *command)
+        return status, err
+
+    def ask(self, sql: str) -> list[tuple]:
+        """Rows of the store."""
+        with duckdb.connect(str(self.store), read_only=True) as con:
+            return con.execute(sql).fetchall()
+
+
+def times(folder: Folder, cases: list[str], modes: list[str], repeats: int) -> bool:
+    """Plain and captured in turn; the deviation of the medians."""
+    fine = True
+    print(f"{'case':<10} {'mode':<16} {'plain µs':>22} {'captured µs':>22} {'best':>10} (medians)", flush=True)
+    for case in cases:
+        for mode in modes:
+            plain, captured = [], []
+            for turn in range(repeats):
+                plain.append(folder.plain_ns(case, mode))
+                script, *words = CASES[case]
+                extra = ["--compile-optimizer"] if case == "adam" and mode != "eager" else []
+                label = f"times-{case}-{mode}-{turn}"
+                status, said = folder.captured(label, mode, *extra, str(EXAMPLES / script), *words)
+                assert status == 0, said
+                sql = f"SELECT step_pipelined_ns FROM runs WHERE label = '{label}/{mode}'"
+                captured.append(folder.ask(sql)[0][0])
+            middle = [sorted(values)[len(values) // 2] for values in (plain, captured)]
+            best = [min(values) for values in (plain, captured)]
+            deviation = 100 * (best[1] / best[0] - 1)
+            spread = ["–".join(f"{v / 1e3:.1f}" for v in (min(values), max(values))) for values in (plain, captured)]
+            by_median = 100 * (middle[1] / middle[0] - 1)
+            print(
+                f"{case:<10} {mode:<16} {spread[0]:>22} {spread[1]:>22} {deviation:>+9.1f}% ({by_median:+.1f}%)",
+                flush=True,
+            )
+            fine &= abs(deviation) <= WITHIN_PCT
+    return fine
+
+
+def all_modes(folder: Folder, cases: list[str], modes: list[str]) -> bool:
+    """The table of each example in all modes."""
+    fine = True
+    for case in cases:
+        script, *words = CASES[case]
+        began = time.monotonic()
+        extra = ["--check-outputs", *(["--compile-optimizer"] if case in ("train", "adam") else [])]
+        status, said = folder.captured(f"modes-{case}", ",".join(modes), *extra, str(EXAMPLES / script), *words)
+        print(f"== {case}: status {status}, {time.monotonic() - began:.0f} s\n{said}", flush=True)
+        fine &= status == 0
+    return fine
+
+
+def breaks(folder: Folder) -> bool:
+    """Graph breaks found of those that are in the script."""
+    (folder.path / "breaks.py").write_text(BREAKS)
+    status, said = folder.captured("breaks", "eager,default", "breaks.py")
+    assert status == 0, said
+    found = folder.ask("SELECT reason, file, line, count FROM graph_breaks ORDER BY line")
+    print(f"graph breaks: {len(found)} places of {KNOWN_BREAKS}")
+    for row in found:
+        print("  ", *row)
+    return len(found) == KNOWN_BREAKS
+
+
+def sources(folder: Folder) -> bool:
+    """Triton kernels of a compiled training trace whose source is in the store."""
+    status, said = folder.captured("sources", "default", "--compile-optimizer", str(EXAMPLES / "train.py"))
+    assert status == 0, said
+    run = "sources/default"
+    kernels = {
+        n for (n,) in folder.ask(f"SELECT DISTINCT name FROM kernels WHERE run = '{run}' AND name LIKE 'triton_%'")
+    }
+    known = {
+        n for (n,) in folder.ask(
+            f"SELECT kernel FROM kernel_sources JOIN runs USING (run_id) WHERE label = '{run}' AND source <> ''"
+        )
+    }  # fmt: skip
+    print(f"sources: {len(kernels & known)} of {len(kernels)} Triton kernels; without: {sorted(kernels - known)}")
+    return bool(kernels) and kernels <= known
+
+
+def trace(folder: Folder) -> bool:
+    """A plain capture of five steps: its steps, the warnings of reading it, its peaks."""
+    status, _, err = folder.run("-m", "traceq", "capture", "--label", "five", str(EXAMPLES / "train.py"))
+    print(err)
+    found = folder.ask(
+        "SELECT t.status, t.warnings, (SELECT count(*) FROM steps AS s WHERE s.trace_id = t.trace_id), "
+        "(SELECT count(*) FROM kernels AS k WHERE k.trace_id = t.trace_id) "
+        "FROM traces AS t JOIN runs AS r USING (run_id) WHERE label = 'five'"
+    )
+    print("trace:", found, folder.ask("SELECT name, peak_bytes_per_s, peak_flops FROM devices LIMIT 1"))
+    record = json.loads(next(folder.path.glob("traces/five*.capture.json")).read_text())
+    print("peaks:", record["peaks"], "peak memory:", record["peak_memory_bytes"], "notes:", record["notes"])
+    return status == 0 and found[0][:3] == ("complete", "[]", 5) and found[0][3] > 0
+
+
+def main() -> int:
+    """Print the figures that were asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", metavar="PART")
+    parser.add_argument("--cases", default=",".join(CASES))
+    parser.add_argument("--modes", default=",".join(MODES))
+    parser.add_argument("--repeats", type=int, default=3)
+    args = parser.parse_args()
+    cases, modes = args.cases.split(","), args.modes.split(",")
+    fine = {}
+    with tempfile.TemporaryDirectory() as path:
+        folder = Folder(Path(path))
+        for part, run in {
+            "trace": lambda: trace(folder),
+            "breaks": lambda: breaks(folder),
+            "sources": lambda: sources(folder),
+            "times": lambda: times(folder, cases, modes, args.repeats),
+            "modes": lambda: all_modes(folder, cases, modes),
+        }.items():
+            if not args.parts or part in args.parts:
+                began = time.monotonic()
+                fine[part] = run()
+                print(f"{part}: {'fine' if fine[part] else 'MISSED'} ({time.monotonic() - began:.0f} s)", flush=True)
+    return 0 if all(fine.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

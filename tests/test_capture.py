@@ -1,0 +1,461 @@
+"""`traceq capture` runs a script as Python does, and records it: on the CPU, with a real torch."""
+
+import json
+import os
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import duckdb
+import pytest
+from capturing import capture, finish, plain, start
+from clirun import ROOT
+
+pytest.importorskip("torch")
+
+SCRIPTS_FOLDER = ROOT / "fixtures" / "scripts"
+CASE_59, CASE_61, CASE_63 = (
+    SCRIPTS_FOLDER / name
+    for name in (
+        "hand-59-capture-without-gpu",
+        "hand-61-capture-arguments-and-main",
+        "hand-63-capture-with-worker-processes",
+    )
+)
+ONE_OP = "import torch\ntorch.mm(torch.ones(2, 2), torch.ones(2, 2))\n"
+TRAINING = """
+import sys
+import torch
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 8))
+optimizer = torch.optim.Adam(model.parameters())
+data = torch.randn(4, 8)
+for _ in range(int(sys.argv[1])):
+    optimizer.zero_grad()
+    loss = (model(data) - data).pow(2).mean()
+    loss.backward()
+    optimizer.step()
+print("loss", loss.item())
+"""
+INFERENCE = """
+import sys
+import torch
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 8)).eval()
+data = torch.randn(4, 8)
+with torch.no_grad():
+    for _ in range(int(sys.argv[1])):
+        out = model(data)
+print("out", out.sum().item())
+"""
+
+
+@pytest.fixture
+def here(tmp_path):
+    """A folder that writes scripts: here(name=text)."""
+
+    def write(**texts):
+        for name, text in texts.items():
+            (tmp_path / f"{name}.py").write_text(text)
+        return tmp_path
+
+    return write
+
+
+def copied(case, tmp_path):
+    return Path(shutil.copytree(case, tmp_path / "case"))
+
+
+# What must be as it is without traceq -------------------------------------------------------------------------------
+
+SCRIPTS = {
+    "output": ONE_OP + "import sys\nprint('out')\nprint('err', file=sys.stderr)\n",
+    "status 3": ONE_OP + "import sys\nsys.exit(3)\n",
+    "exit with a message": ONE_OP + "import sys\nsys.exit('that is all')\n",
+    "an uncaught error": ONE_OP
+    + "def f():\n    return 1 / 0\ntry:\n    f()\nexcept Exception as e:\n    raise ValueError('x') from e\n",
+    "an error while importing": "import torch\nimport nothing_of_this_name\n",
+    "its own excepthook": ONE_OP + "import sys\nsys.excepthook = lambda t, e, tb: print('hook', e)\n1 / 0\n",
+    "a syntax error": "import torch\nif True\n",
+    "main and names": ONE_OP
+    + "import sys\nprint(sorted(globals()), __name__, __file__, __spec__, __package__, __doc__)\n"
+    + "print(sys.argv, sys.path[0], sys.modules['__main__'].__file__)\n",
+    "environment": ONE_OP + "import os\nprint(sorted(os.environ.items()))\n",
+    "own modules of torch": ONE_OP
+    + "print(*map(type, (torch.__spec__.loader, torch.__loader__)), torch.nn.Module.__call__.__name__)\n",
+    "an exit function": ONE_OP + "import atexit\natexit.register(print, 'last words')\nprint('first')\n",
+    "a thread that outlives": ONE_OP + "import threading, time\n"
+    "threading.Thread(target=lambda: (time.sleep(0.3), print('late'))).start()\n",
+    "no torch at all": "print('hello')\n",
+}
+
+
+@pytest.mark.parametrize("text", SCRIPTS.values(), ids=SCRIPTS)
+def test_the_script_does_what_it_does_without_traceq(text, here):
+    folder = here(script=text)
+    expected = plain("script.py", "a", "b c", cwd=folder)
+    got = capture("script.py", "a", "b c", cwd=folder)
+    if "import torch" in text:
+        assert got.what_the_script_did == expected.what_the_script_did
+    else:
+        assert (got.out, got.err) == (expected.out, expected.err)
+
+
+def test_a_module_runs_as_with_python_m(tmp_path):
+    package = tmp_path / "pkg"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "mod.py").write_text(
+        ONE_OP + "import sys\nprint(sys.argv, __name__, __package__, __spec__.name, sys.path[0])\n1 / 0\n"
+    )
+    expected = plain("-m", "pkg.mod", "--x", "1", cwd=tmp_path)
+    got = capture("-m", "pkg.mod", "--x", "1", cwd=tmp_path)
+    assert got.what_the_script_did == expected.what_the_script_did
+    assert got.count("aten::mm") == 1
+
+
+def test_a_module_that_is_not_there_is_told_as_python_tells_it(tmp_path):
+    expected = plain("-m", "nothing_of_this_name", cwd=tmp_path)
+    got = capture("-m", "nothing_of_this_name", cwd=tmp_path)
+    assert (got.status, got.out, got.err) == expected.what_the_script_did
+
+
+def test_code_runs_as_with_python_c(tmp_path):
+    code = ONE_OP + "import sys\nprint(sys.argv, sys.path[0] == '')\nraise SystemExit(4)"
+    assert capture("-c", code, "x", cwd=tmp_path).what_the_script_did == (
+        plain("-c", code, "x", cwd=tmp_path).what_the_script_did
+    )
+
+
+def test_a_script_beside_a_module_of_the_standard_library_gets_its_own(tmp_path):
+    (tmp_path / "json.py").write_text("answer = 42\n")
+    (tmp_path / "script.py").write_text("import json\nprint(json.answer)\n")
+    assert capture("script.py", cwd=tmp_path).out == plain("script.py", cwd=tmp_path).out == b"42\n"
+
+
+# The cases of bug reports -------------------------------------------------------------------------------------------
+
+
+def test_hand_59_without_a_gpu_the_cpu_is_recorded_and_it_is_said_once(tmp_path):
+    folder = copied(CASE_59, tmp_path)
+    got = capture("model.py", cwd=folder)
+    assert (got.status, got.out) == (0, b"sum 192.0\n")
+    assert got.notes[0] == "traceq: writing traces/model.json.gz"
+    assert [p.name for p in got.traces] == ["model.json.gz"]
+    assert got.count("aten::mm") == 3
+    assert got.ask("SELECT count(*) FROM kernels") == [(0,)]
+    assert len([n for n in got.notes if n == "traceq: no GPU was used: only the CPU side is recorded"]) == 1
+
+
+HAND_61 = b"name __main__\nfile profile.py\nsteps 2 o out.txt rest ['a', 'b c']\nsibling says 42\n"
+
+
+@pytest.mark.parametrize("above", [False, True], ids=["beside", "from the folder above"])
+def test_hand_61_arguments_and_main(above, tmp_path):
+    folder = copied(CASE_61, tmp_path)
+    where, script = (folder.parent, "case/profile.py") if above else (folder, "profile.py")
+    got = capture(script, "--steps", "2", "-o", "out.txt", "--", "a", "b c", cwd=where)
+    assert (got.status, got.out) == (0, HAND_61)
+    assert got.count("aten::mm") == 2
+
+
+def test_hand_63_worker_processes_do_not_record(tmp_path):
+    folder = copied(CASE_63, tmp_path)
+    got = capture("model.py", cwd=folder)
+    assert (got.status, got.out) == (0, b"children [0, 2]\nloader 28\n")
+    assert len(got.traces) == 1
+    assert got.count("aten::mm") == 2
+
+
+# Steps ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("text", "source"), [(TRAINING, "optimizer"), (INFERENCE, "forward")], ids=["train", "infer"])
+def test_steps_are_found_timed_and_five_of_them_profiled(text, source, here):
+    folder = here(script=text)
+    got = capture("script.py", "150", cwd=folder)
+    record = got.record()
+    assert got.what_the_script_did == plain("script.py", "150", cwd=folder).what_the_script_did
+    assert record["step_source"] == source
+    assert len([t for t in record["timings"] if t["kind"] == "pipelined"]) >= 7
+    assert len([t for t in record["timings"] if t["kind"] == "synced"]) >= 7
+    assert got.ask("SELECT count(*) FROM steps") == [(5,)]
+    assert got.ask("SELECT status, warnings FROM traces") == [("complete", "[]")]
+
+
+def test_a_script_with_too_few_steps_keeps_its_trace(here):
+    got = capture("script.py", "4", cwd=here(script=INFERENCE))
+    assert got.status == 0
+    assert got.count("aten::linear") == 8
+
+
+def test_files_are_never_overwritten(here):
+    folder = here(script=ONE_OP)
+    first, second = (capture("script.py", cwd=folder) for _ in range(2))
+    assert first.notes[0] == "traceq: writing traces/script.json.gz"
+    assert second.notes[0] == "traceq: writing traces/script-2.json.gz"
+    assert len(second.traces) == 2
+
+
+def test_os_exit_loses_the_trace_and_it_is_said(here):
+    got = capture("script.py", cwd=here(script=ONE_OP + "import os\nos._exit(0)\n"))
+    assert got.status == 1
+    assert "traceq: error: no trace was written" in got.notes
+    assert not got.traces
+
+
+def test_a_folder_that_cannot_be_written_stops_it_before_the_script_runs(here):
+    folder = here(script="print('ran')\n")
+    (folder / "file").write_text("")
+    got = capture("-o", "file/trace.json", "script.py", cwd=folder)
+    assert got.status == 2
+    assert got.out == b""
+    assert os.listdir(folder) == ["script.py", "file"] or sorted(os.listdir(folder)) == ["file", "script.py"]
+
+
+# Scripts with a profiler of their own -------------------------------------------------------------------------------
+
+OWN = {
+    "exported": "with profile() as p:\n    torch.mm(a, a)\np.export_chrome_trace('own.json')\n",
+    "compressed": "with profile() as p:\n    torch.mm(a, a)\np.export_chrome_trace('own.json.gz')\n",
+    "not exported": "with profile() as p:\n    torch.mm(a, a)\n",
+    "by start and stop": "p = profile()\np.start()\ntorch.mm(a, a)\np.stop()\np.export_chrome_trace('own.json')\n",
+    "the inner profiler": "with torch.autograd.profiler.profile() as p:\n    torch.mm(a, a)\n"
+    "p.export_chrome_trace('own.json')\n",
+    "with a schedule": "from torch.profiler import schedule, tensorboard_trace_handler as handler\n"
+    "with profile(schedule=schedule(wait=1, warmup=1, active=1, repeat=1), on_trace_ready=handler('tb')) as p:\n"
+    "    for _ in range(4):\n        torch.mm(a, a)\n        p.step()\n",
+}
+
+
+@pytest.mark.parametrize("text", OWN.values(), ids=OWN)
+def test_a_script_that_profiles_itself_keeps_its_profiler_and_its_trace_is_taken(text, here):
+    begin = "import torch\nfrom torch.profiler import profile\na = torch.ones(4, 4)\n"
+    got = capture("script.py", cwd=here(script=f"{begin}{text}print('end')\n"))
+    assert (got.status, got.out) == (0, b"end\n")
+    assert "traceq: the script profiles itself: its own trace is taken" in got.notes
+    assert got.count("aten::mm") == 1
+
+
+def test_a_profiler_inside_a_training_loop_ends_ours(here):
+    text = TRAINING.replace("for _ in", "from torch.profiler import profile\np = profile()\nfor _ in").replace(
+        "    optimizer.step()\n", "    optimizer.step()\n    if _ == 20: p.start()\n    if _ == 22: p.stop()\n"
+    )
+    got = capture("script.py", "40", cwd=here(script=text))
+    assert (got.status, got.out[:4]) == (0, b"loss")
+    assert (
+        got.count("Optimizer.step#Adam.step")
+        + got.ask("SELECT count(*) FROM ranges WHERE name LIKE 'Optimizer.step%'")[0][0]
+        == 2
+    )
+
+
+# Ends that come early ------------------------------------------------------------------------------------------------
+
+ENDLESS = TRAINING.replace("for _ in range(int(sys.argv[1])):", "print('on', flush=True)\nwhile True:")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("to", ["the parent", "the group"])
+def test_an_interrupted_script_keeps_what_was_recorded(number, to, here):
+    folder = here(script=ENDLESS)
+    process = start("script.py", cwd=folder)
+    assert process.stdout.readline() == b"on\n"
+    time.sleep(1.0)
+    (os.kill if to == "the parent" else os.killpg)(process.pid, number)
+    got = finish(process, folder)
+    assert got.status == 128 + number
+    assert got.count("aten::addmm") > 0
+    if number == signal.SIGINT:
+        assert got.err.rstrip().endswith(b"KeyboardInterrupt")
+        assert b"traceq" not in got.err
+
+
+def test_a_script_that_handles_sigterm_itself_goes_on(here):
+    text = ONE_OP + "import os, signal\nsignal.signal(signal.SIGTERM, lambda *_: print('asked'))\n"
+    text += "os.kill(os.getpid(), signal.SIGTERM)\nprint('end')\n"
+    got = capture("script.py", cwd=here(script=text))
+    assert (got.status, got.out) == (0, b"asked\nend\n")
+
+
+# Processes and threads -----------------------------------------------------------------------------------------------
+
+
+def test_loaders_and_forked_children_do_not_record(here):
+    text = """
+import os, subprocess, sys
+import torch
+class Data(torch.utils.data.Dataset):
+    def __len__(self):
+        return 6
+    def __getitem__(self, i):
+        return torch.mm(torch.ones(2, 2), torch.ones(2, 2)) * i
+for batch in torch.utils.data.DataLoader(Data(), batch_size=2, num_workers=2):
+    torch.mm(batch[0], batch[0])
+sys.stdout.flush()
+if os.fork() == 0:
+    print("child", flush=True)
+    raise SystemExit(0)
+os.wait()
+print(subprocess.run([sys.executable, "-c", "print(7)"], capture_output=True).stdout)
+"""
+    folder = here(script=text)
+    got = capture("script.py", cwd=folder)
+    assert got.what_the_script_did == plain("script.py", cwd=folder).what_the_script_did
+    assert got.count("aten::mm") == 3
+    assert len(got.traces) == 1
+
+
+def test_a_step_is_where_the_script_says_so(here):
+    text = INFERENCE.replace(
+        "        out = model(data)\n", "        out = model(data)\n        model(data)\n        step()\n"
+    )
+    got = capture("script.py", "60", cwd=here(script=f"from traceq.capture import step\n{text}"))
+    assert got.record()["step_source"] == "manual"
+    assert got.ask("SELECT count(*) FROM ops WHERE name = 'aten::linear'") == [(5 * 4,)]
+
+
+def test_an_endless_loop_without_steps_is_recorded_in_part_and_it_is_said(here):
+    text = "import time, torch\na = torch.ones(2, 2)\nuntil = time.process_time() + 2\n"
+    got = capture("script.py", cwd=here(script=text + "while time.process_time() < until:\n    torch.mm(a, a)\n"))
+    assert got.status == 0
+    assert any(n.startswith("traceq: recorded was the first 1.0 s of work") for n in got.notes)
+    assert got.count("aten::mm") > 1000
+
+
+def test_the_trace_goes_where_o_says_even_into_a_folder_to_come(here):
+    folder = here(script=ONE_OP)
+    got = capture("-o", "new/folder/t.json", "script.py", cwd=folder)
+    assert got.status == 0
+    assert json.loads((folder / "new/folder/t.json").read_text())["traceEvents"]
+    assert (folder / "new/folder/t.capture.json").exists()
+
+
+def test_without_nsys_it_is_said_before_the_script_runs(here):
+    got = capture("--profiler", "nsys", "script.py", cwd=here(script="print('ran')\n"), env={"PATH": "/usr/bin:/bin"})
+    assert (got.status, got.out) == (2, b"")
+    assert got.notes[0] == "traceq: error: --profiler nsys: there is no nsys on the path"
+
+
+# Modes side by side --------------------------------------------------------------------------------------------------
+
+
+def test_modes_are_compared_and_one_that_fails_does_not_stop_the_others(here):
+    text = (
+        INFERENCE
+        + "import torch._dynamo.utils as u\nif u.counters['stats']['unique_graphs']:\n    raise SystemExit(9)\n"
+    )
+    got = capture("--compare", "eager,default", "script.py", "120", cwd=here(script=text))
+    assert got.status == 6
+    assert got.ask("SELECT label, mode FROM runs ORDER BY label") == [
+        ("script/default", "default"),
+        ("script/eager", "eager"),
+    ]
+    assert "traceq: script/default failed with status 9; the others go on" in got.notes
+
+
+BROKEN = """
+import torch
+from torch import nn
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(8, 8), nn.Sequential(nn.Linear(8, 8), nn.ReLU())
+    def forward(self, x):
+        x = self.first(x)
+        if x.sum().item() > 0:
+            x = x + 1
+        return self.second(x)
+model = Model()
+x = torch.randn(4, 8)
+with torch.no_grad():
+    for _ in range(60):
+        out = model(x)
+print(round(out.sum().item(), 3))
+"""
+
+
+def test_compiled_modes_say_what_the_compiler_did_and_give_the_same_outputs(here):
+    folder = here(script=BROKEN)
+    got = capture("--compare", "eager,default", "--check-outputs", "--submodules", "script.py", cwd=folder)
+    assert got.status == 0
+    assert len(set(got.out.split())) == 1  # the same seed, the same result, four times
+    broken = got.ask("SELECT label, line FROM graph_breaks JOIN runs USING (run_id)")
+    assert broken == [("script/default", 10)]
+    compiled = dict(
+        got.ask("SELECT label, count(*) FROM compile_phases JOIN runs USING (run_id) GROUP BY 1")  # none when eager
+    )
+    assert set(compiled) == {"script/default", "script/only-first", "script/only-second"}
+    assert b"gain per compile" in got.err
+    assert b"outputs" in got.err
+
+
+def test_what_is_compared_must_be_a_mode(here):
+    got = capture("--compare", "eager,fast", "script.py", cwd=here(script=ONE_OP))
+    assert got.status == 2
+    assert got.notes[0] == "traceq: error: --compare: no mode 'fast'"
+    assert got.notes[1].startswith("hint: modes: eager, default, reduce-overhead, max-autotune")
+
+
+def test_a_compiled_optimizer_keeps_its_mark_and_its_steps(here):
+    text = TRAINING.replace("for _ in", "step = optimizer.step\nfor _ in").replace(
+        "optimizer.step()\nprint", "step()\nprint"
+    )
+    got = capture("--compare", "default", "--compile-optimizer", "script.py", "60", cwd=here(script=text))
+    assert got.status == 0
+    assert got.record("script-default")["step_source"] == "optimizer"
+    assert got.ask("SELECT count(*) FROM ranges WHERE name = 'Optimizer.step#Adam.step'") == [(5,)]
+    assert got.ask("SELECT count(*) FROM kernel_sources")[0][0] > 0
+
+
+def test_ranks_of_torchrun_become_one_run(here):
+    text = """
+import torch
+from torch import nn
+torch.distributed.init_process_group("gloo")
+model = nn.parallel.DistributedDataParallel(nn.Linear(4, 4))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(40):
+    optimizer.zero_grad()
+    model(torch.ones(2, 4)).sum().backward()
+    optimizer.step()
+print("rank", torch.distributed.get_rank(), flush=True)
+torch.distributed.destroy_process_group()
+"""
+    folder = here(script=text)
+    words = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "traceq", "capture"]
+    got = plain(*words, "script.py", cwd=folder)
+    assert got.status == 0, got.err
+    assert sorted(got.out.splitlines()) == [b"rank 0", b"rank 1"]
+    ranks = (
+        "SELECT label, rank, count(*) FROM traces JOIN runs USING (run_id) JOIN steps USING (trace_id) "
+        "GROUP BY ALL ORDER BY 2"
+    )
+    with duckdb.connect(folder / "traceq.duckdb", read_only=True) as con:
+        assert con.execute(ranks).fetchall() == [("script", 0, 5), ("script", 1, 5)]
+
+
+def test_a_script_that_compiles_its_optimizer_meets_nothing_of_traceq_in_its_graphs(here):
+    text = TRAINING.replace("for _ in", "step = torch.compile(optimizer.step)\nfor _ in")
+    text = text.replace("    optimizer.step()\nprint", "    step()\nprint")
+    text += "import torch._dynamo.utils as utils\nprint(sum(utils.counters['graph_break'].values()))\n"
+    folder = here(script=text)
+    got = capture("script.py", "60", cwd=folder)
+    assert (got.status, got.out) == (0, plain("script.py", "60", cwd=folder).out)
+    assert got.ask("SELECT count(*) FROM graph_breaks WHERE file LIKE '%traceq%'") == [(0,)]
+    assert got.ask("SELECT count(*) FROM steps") == [(5,)]
+
+
+def test_operators_of_other_threads_are_recorded_too(here):
+    text = "import threading\nimport torch\ndef work():\n    for _ in range(4):\n"
+    text += "        torch.mm(torch.ones(2, 2), torch.ones(2, 2))\n"
+    text += "thread = threading.Thread(target=work)\nthread.start()\nthread.join()\n"
+    got = capture("script.py", cwd=here(script=text))
+    assert (got.status, got.count("aten::mm")) == (0, 4)
+
+
+def test_few_steps_of_training_are_recorded_once_each(here):
+    got = capture("script.py", "3", cwd=here(script=TRAINING))
+    assert got.count("aten::addmm") == 2 * 3
+    assert got.ask("SELECT count(*) FROM ranges WHERE name = 'Optimizer.step#Adam.step'") == [(3,)]

@@ -1,0 +1,128 @@
+"""Parts of `traceq capture` that need no torch: plans, loops, names of files, records, distances, blocks."""
+
+import subprocess
+import sys
+
+import pytest
+from clirun import environment
+
+from traceq.analysis import blocks, outputs
+from traceq.capture import course, launch, modes, record
+from traceq.capture.record import Record, Spec
+from traceq.errors import TraceqError
+
+MS = 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("step_ns", "left", "expected"),
+    [
+        (5 * MS, 10_000, (20, 10)),  # a tenth of a second
+        (50_000, 10_000, (100, 10)),  # but no more than 100 steps
+        (5 * MS, None, (10, 10)),  # no more than ten where the end is not known
+        (300 * MS, 10_000, (1, 10)),
+        (5 * MS, 80, (10, 10)),
+        (5 * MS, 10, (1, 3)),
+        (5 * MS, 9, (0, 0)),  # no timing at all
+    ],
+)
+def test_blocks_are_as_long_as_the_script_allows(step_ns, left, expected):
+    planned = course.plan(step_ns, left)
+    assert (planned.block_steps, planned.synced_steps) == expected
+    assert left is None or course.BLOCKS * planned.block_steps + planned.synced_steps <= left
+
+
+LOOPS = {
+    "for i in range(7):\n    here()\n": 7,
+    "n = 3\nfor e in range(n):\n    for b in [1, 2]:\n        here()\n": 6,
+    "for i, b in enumerate([1, 2, 3]):\n    here()\n": 3,
+    "def f():\n    for b in range(4):\n        here()\nfor e in range(5):\n    f()\n": 20,
+    "import types\na = types.SimpleNamespace(steps=9)\nfor i in range(a.steps - 1):\n    here()\n": 8,
+    "import sys\nfor i in range(int(sys.argv[1])):\n    here()\n": 11,
+    "x = True\nwhile x:\n    here()\n    x = False\n": None,
+    "for i in (j for j in range(3)):\n    here()\n": None,
+    "here()\n": None,
+}
+
+
+@pytest.mark.parametrize(("text", "steps"), LOOPS.items())
+def test_steps_are_read_off_the_loops_of_a_script(text, steps, tmp_path):
+    begin = "from traceq.capture.expect import steps\ndef here():\n    print(steps())\n    raise SystemExit\n"
+    (tmp_path / "script.py").write_text(begin + text)
+    done = subprocess.run(
+        [sys.executable, "script.py", "11"], cwd=tmp_path, env=environment(), capture_output=True, text=True
+    )
+    assert done.stdout == f"{steps}\n", done.stderr
+
+
+def test_a_name_is_never_given_twice(tmp_path):
+    first, second = (launch.reserve(tmp_path / "new" / "t.json.gz") for _ in range(2))
+    assert (first.trace.name, second.trace.name) == ("t.json.gz", "t-2.json.gz")
+    assert second.record.name == "t-2.capture.json"
+
+
+def test_a_record_is_written_whole_and_read_again(tmp_path):
+    path = str(tmp_path / "t.capture.json")
+    assert record.read_record(path) is None
+    found = Record("python t.py", "eager", "t", notes=["one"])
+    record.write(path, found)
+    assert record.read_record(path) == found
+    assert [p.name for p in tmp_path.iterdir()] == ["t.capture.json"]
+
+
+@pytest.mark.parametrize("text", ["", "fast", "eager,,fast"])
+def test_only_modes_are_compared(text):
+    with pytest.raises(TraceqError, match="--compare"):
+        modes.parse(text)
+
+
+def test_modes_are_named_once_and_keep_their_order():
+    assert modes.parse("default, eager,default") == ("default", "eager")
+
+
+def test_each_mode_has_a_trace_of_its_own(tmp_path):
+    spec = Spec("script", "a.py", [], "", "", "a", "python a.py")
+    names = [modes.Campaign(spec, output=tmp_path / "x.json.gz").wanted(part).name for part in (None, "eager")]
+    assert names == ["x.json.gz", "x-eager.json.gz"]
+
+
+def kept(*values, losses=()):
+    return {"losses": list(losses), "outputs": [[{"shape": [len(values)], "dtype": "f", "values": list(values)}]]}
+
+
+def test_outputs_differ_by_their_largest_difference():
+    (found,) = outputs.distances(kept(1.0, -4.0), kept(1.5, -4.0))
+    assert (found.what, found.values, found.absolute, found.relative) == ("outputs", 2, 0.5, 0.125)
+
+
+def test_losses_are_told_apart_from_outputs():
+    losses, rest = outputs.distances(kept(1.0, losses=[2.0]), kept(1.0, losses=[1.0]))
+    assert (losses.what, losses.absolute) == ("losses", 1.0)
+    assert (rest.what, rest.absolute) == ("outputs", 0.0)
+
+
+def test_values_that_cannot_be_compared_are_named():
+    (shape,) = outputs.distances(kept(1.0), kept(1.0, 2.0))
+    (odd,) = outputs.distances(kept(1.0), kept("nan"))
+    assert (shape.absolute, shape.fault) == (None, "1 values against 2")
+    assert (odd.absolute, odd.fault) == (None, "1 values are NaN or infinite on one side only")
+    assert outputs.distances(None, None) == []
+
+
+def test_blocks_are_ranked_by_gain_for_each_second_of_compiling():
+    eager = [10.0 * MS] * 7
+    steps = {
+        "slow to compile": [5.0 * MS] * 7,
+        "quick": [8.0 * MS] * 7,
+        "worse": [12.0 * MS] * 7,
+        "free": [10.0 * MS] * 7,
+    }
+    costs = {"slow to compile": 10 * 10**9, "quick": 10**9, "worse": 10**9, "free": None}
+    found = blocks.ranked(eager, steps, costs)
+    assert [(b.name, b.gain_ns, b.verdict) for b in found] == [
+        ("quick", 2 * MS, "real"),
+        ("slow to compile", 5 * MS, "real"),
+        ("worse", -2 * MS, "real"),
+        ("free", 0, "within noise"),
+    ]
+    assert [b.gain_per_s for b in found] == [2 * MS, 0.5 * MS, -2 * MS, None]

@@ -1,0 +1,31 @@
+"""The process that runs the user's script: started as `python child.py SPEC.json`, so that it is its own small program.
+
+Nothing but what a plain Python has loaded may be imported before `main`: the script may bring modules of any name.
+"""
+
+from __future__ import annotations
+
+import sys
+
+AT_START = frozenset(sys.modules)
+
+
+def _own_imports() -> None:
+    """Load traceq even where only the parent's folder made it importable, and leave the path as it was."""
+    here = sys.path.pop(0)
+    sys.path.insert(0, here.rpartition("traceq")[0] or ".")
+    import traceq.capture.session  # noqa: F401
+
+    sys.path.pop(0)
+
+
+def main(spec_path: str) -> None:
+    """Run the script of the spec and end as it ends."""
+    _own_imports()
+    from traceq.capture.session import run
+
+    run(spec_path, AT_START)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

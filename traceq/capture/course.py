@@ -1,0 +1,176 @@
+"""The order of things: warm up, time in blocks, time step by step, look at memory, profile.
+
+The order matters. A profiler that has run slows what follows, and every synchronisation changes what it measures. So
+the profiler comes last, and pipelined blocks touch the GPU's queue only at their ends.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from traceq.capture import nsys
+
+if TYPE_CHECKING:
+    from traceq.capture.recorder import Recorder
+
+LEAST_WARMUP = 5
+MOST_WARMUP = 20
+STABLE_STEPS = 3
+STABLE_WITHIN = 1.1
+BLOCKS = 7
+BLOCK_NS = 100_000_000
+SAFE_BLOCK_STEPS = 10  # of a script that may end any time
+MOST_BLOCK_STEPS = 100
+SYNCED_STEPS = 10
+LEAST_SYNCED = 3
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How many steps a block has, and how many are timed one by one; 0 steps a block is no timing at all."""
+
+    block_steps: int
+    synced_steps: int
+
+
+def plan(step_ns: float, left: int | None) -> Plan:
+    """Blocks of a tenth of a second if the script gives so many steps; `left` before those that are profiled."""
+    wanted = max(1, math.ceil(BLOCK_NS / max(1.0, step_ns)))
+    if left is None:
+        return Plan(min(wanted, SAFE_BLOCK_STEPS), SYNCED_STEPS)
+    if left < BLOCKS + LEAST_SYNCED:
+        return Plan(0, 0)
+    synced = max(LEAST_SYNCED, min(SYNCED_STEPS, left // 4))
+    return Plan(max(1, min(wanted, MOST_BLOCK_STEPS, (left - synced) // BLOCKS)), synced)
+
+
+def run(recorder: Recorder) -> Iterator[int]:
+    """The course of one script. Each value is the number of steps to let pass before it goes on."""
+    spec = recorder.spec
+    expected = recorder.expected_steps()
+    recorded = spec.wait + 1 + spec.active
+
+    def left() -> int | None:
+        """Steps that need not be kept for the profiler."""
+        return None if expected is None else expected - recorder.count - recorded
+
+    if expected is not None and expected - recorder.count <= recorded + LEAST_WARMUP:
+        yield from _profile_few(recorder, expected - recorder.count)
+        return
+    if expected is not None:
+        recorder.drop_early()  # there will be a trace of its own
+    if spec.is_timed:
+        took = yield from _warm_up(recorder, spec.warmup, left())
+        recorder.drop_early()
+        yield from _time(recorder, plan(sorted(took)[len(took) // 2] if took else BLOCK_NS, left()))
+    elif spec.warmup:
+        yield spec.warmup
+    recorder.drop_early()
+    yield from _profile(recorder)
+
+
+def _warm_up(recorder: Recorder, wanted: int | None, left: int | None) -> Generator[int, None, list[int]]:
+    """Let steps pass until they take the same time and nothing compiles; returns what the last ones took."""
+    wait = _synchroniser(recorder)
+    took: list[int] = []
+    compiled = _compilations()
+    most = MOST_WARMUP if left is None else max(LEAST_WARMUP, min(MOST_WARMUP, left - BLOCKS - LEAST_SYNCED))
+    wait()
+    for _ in range(most if wanted is None else wanted):
+        started = time.perf_counter_ns()
+        yield 1
+        wait()
+        took.append(time.perf_counter_ns() - started)
+        if (now := _compilations()) != compiled:
+            compiled = now
+            took.clear()
+        if wanted is None and _is_stable(took):
+            break
+    return took[-STABLE_STEPS:]
+
+
+def _is_stable(took: list[int]) -> bool:
+    last = took[-STABLE_STEPS:]
+    return len(took) >= LEAST_WARMUP and max(last) < STABLE_WITHIN * min(last)
+
+
+def _time(recorder: Recorder, planned: Plan) -> Iterator[int]:
+    if not planned.block_steps:
+        recorder.record.note(f"too few steps to time them: less than {BLOCKS + LEAST_SYNCED} besides those profiled")
+        return
+    wait = _synchroniser(recorder)
+    timings = recorder.record.timings
+    _forget_peak(recorder)
+    wait()
+    for block in range(BLOCKS):
+        started = time.perf_counter_ns()
+        yield planned.block_steps
+        wait()
+        ns = time.perf_counter_ns() - started
+        timings.append({"kind": "pipelined", "block": block, "steps": planned.block_steps, "ns": ns})
+    for block in range(planned.synced_steps):
+        started = time.perf_counter_ns()
+        yield 1
+        wait()
+        timings.append({"kind": "synced", "block": block, "steps": 1, "ns": time.perf_counter_ns() - started})
+    _take_peak(recorder)
+
+
+def _profile(recorder: Recorder) -> Iterator[int]:
+    spec = recorder.spec
+    if spec.profiler == "nsys":
+        marks = nsys.Range(recorder.torch, spec.wait, spec.active)
+        for _ in range(spec.wait + 1 + spec.active):
+            yield 1
+            marks.step()
+        return
+    profile = recorder.profile(spec.wait, spec.active)
+    for _ in range(spec.wait + 1 + spec.active):
+        yield 1
+        profile.step()
+    recorder.save_profile()
+
+
+def _profile_few(recorder: Recorder, left: int) -> Iterator[int]:
+    """A script of so few steps is only profiled; what is recorded from its start on is left alone."""
+    recorder.record.note("too few steps to time them: all that is left is profiled")
+    if recorder.is_recording_early or left < 2:
+        return
+    profile = recorder.profile(0, min(recorder.spec.active, left - 1))
+    for _ in range(1 + min(recorder.spec.active, left - 1)):
+        yield 1
+        profile.step()
+    recorder.save_profile()
+
+
+def _synchroniser(recorder: Recorder) -> Callable[[], None]:
+    cuda = recorder.torch.cuda
+    synchronise: Callable[[], None] = cuda.synchronize
+    return lambda: synchronise() if cuda.is_initialized() and not cuda.is_current_stream_capturing() else None
+
+
+def _compilations() -> int:
+    """How many graphs Dynamo has compiled so far."""
+    utils = sys.modules.get("torch._dynamo.utils")
+    return int(utils.counters["stats"]["unique_graphs"]) if utils else 0
+
+
+def _forget_peak(recorder: Recorder) -> None:
+    if recorder.torch.cuda.is_initialized():
+        recorder.torch.cuda.reset_peak_memory_stats()
+
+
+def _take_peak(recorder: Recorder) -> None:
+    """The peak of allocated memory; of reserved memory where CUDA graphs keep a pool that no allocation shows."""
+    cuda = recorder.torch.cuda
+    if not cuda.is_initialized():
+        return
+    has_pool = "torch._inductor.cudagraph_trees" in sys.modules
+    recorder.record.peak_memory_bytes = int(cuda.max_memory_reserved() if has_pool else cuda.max_memory_allocated())
+    if has_pool:
+        recorder.record.note("peak memory is what was reserved: CUDA graphs keep a pool of their own")

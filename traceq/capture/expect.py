@@ -1,0 +1,129 @@
+"""How many steps a script is going to take, read off the loops that it is in: an estimate, only to plan by.
+
+A script of twenty steps must not spend them all on timing. Only names, constants, attributes that are plain values and
+lengths are looked up; nothing of the script is called but `len`.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import sys
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+MOST = 1 << 40
+
+
+class _UnknownError(Exception):
+    """A loop whose length cannot be read off."""
+
+
+def steps(code: str | None = None) -> int | None:
+    """The product of the lengths of all loops around the caller; None if there is none, or one that is not known.
+
+    `code` is the text of a script given by `-c`.
+    """
+    product, has_loop = 1, False
+    try:
+        for frame in _frames():
+            for loop in _loops(frame, code):
+                product *= _length(getattr(loop, "iter", None), frame)
+                has_loop = True
+    except _UnknownError:
+        return None
+    return min(product, MOST) if has_loop else None
+
+
+def _frames() -> Iterator[FrameType]:
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        module = str(frame.f_globals.get("__name__", ""))
+        if not module.startswith(("torch.", "traceq.", "runpy", "importlib")):
+            yield frame
+        frame = frame.f_back
+
+
+def _loops(frame: FrameType, code: str | None) -> Iterator[ast.For | ast.While]:
+    """The loops of a frame's function that its current line is in."""
+    name = frame.f_code.co_filename
+    try:
+        if name == "<string>" and code is not None:
+            text = code
+        else:
+            with open(name, encoding="utf-8") as file:
+                text = file.read()
+        tree = ast.parse(text)
+    except (OSError, SyntaxError, ValueError):
+        return
+    first, at = frame.f_code.co_firstlineno, frame.f_lineno
+    for node in ast.walk(tree):
+        if isinstance(node, ast.For | ast.While) and first <= node.lineno < at <= (node.end_lineno or 0):
+            yield node
+
+
+def _length(over: ast.expr | None, frame: FrameType) -> int:
+    """How often a loop over an expression goes round; `while` has none."""
+    if isinstance(over, ast.Call):
+        if isinstance(over.func, ast.Name) and over.func.id == "range":
+            with contextlib.suppress(TypeError, ValueError):
+                return len(range(*(_value(arg, frame) for arg in over.args)))
+            raise _UnknownError
+        if not over.args:
+            raise _UnknownError
+        over = over.args[0]
+        if isinstance(over, ast.Call):
+            return _length(over, frame)  # enumerate(range(…)), tqdm(enumerate(…))
+    if over is None:
+        raise _UnknownError
+    if isinstance(over, ast.List | ast.Tuple) and not any(isinstance(item, ast.Starred) for item in over.elts):
+        return len(over.elts)
+    try:
+        return len(_value(over, frame))
+    except Exception as error:
+        raise _UnknownError from error
+
+
+def _value(node: ast.expr, frame: FrameType) -> Any:
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.Name):
+        for names in (frame.f_locals, frame.f_globals):
+            if node.id in names:
+                return names[node.id]
+    if isinstance(node, ast.Attribute):
+        with contextlib.suppress(TypeError, KeyError):
+            return vars(_value(node.value, frame))[node.attr]
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 1:
+        if node.func.id == "len":
+            return len(_value(node.args[0], frame))
+        if node.func.id == "int":
+            return int(_inner(node.args[0], frame))
+    if isinstance(node, ast.Subscript):
+        return _inner(node, frame)
+    if isinstance(node, ast.BinOp):
+        a, b = _value(node.left, frame), _value(node.right, frame)
+        if isinstance(a, int) and isinstance(b, int):
+            if isinstance(node.op, ast.Add):
+                return a + b
+            if isinstance(node.op, ast.Sub):
+                return a - b
+            if isinstance(node.op, ast.Mult):
+                return a * b
+    raise _UnknownError
+
+
+def _inner(node: ast.expr, frame: FrameType) -> Any:
+    """An element of a plain list or tuple, as in `sys.argv[1]`; else a value."""
+    if isinstance(node, ast.Subscript):
+        held, at = _argv_or_value(node.value, frame), _value(node.slice, frame)
+        if isinstance(held, list | tuple) and isinstance(at, int) and -len(held) <= at < len(held):
+            return held[at]
+        raise _UnknownError
+    return _value(node, frame)
+
+
+def _argv_or_value(node: ast.expr, frame: FrameType) -> Any:
+    is_argv = isinstance(node, ast.Attribute) and node.attr == "argv" and isinstance(node.value, ast.Name)
+    return sys.argv if is_argv else _value(node, frame)

@@ -1,0 +1,216 @@
+"""The parent's side: name the files, start the child, pass signals on, wait, and pack its trace."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gzip
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from traceq.analysis import stats
+from traceq.capture import nsys, record, running
+from traceq.capture.record import Record, Spec
+from traceq.errors import Status, TraceqError
+
+CHILD = Path(__file__).with_name("child.py")
+PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+FROM_KERNEL = 128
+RAW = {"torch": ".raw.json", "nsys": ".nsys-rep"}  # what the profiler itself writes
+PACKAGE = str(Path(__file__).parents[2])
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is to be run: a script, a module or a piece of code, and its arguments."""
+
+    kind: str
+    name: str
+    argv: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        """What a run of it is called."""
+        return {"script": Path(self.name).stem, "module": self.name, "code": "code"}[self.kind] or "script"
+
+    @property
+    def command(self) -> str:
+        """The command line as Python would be given it; only the name of a script, not where it lies."""
+        name = Path(self.name).name if self.kind == "script" else self.name
+        option = {"script": [], "module": ["-m"], "code": ["-c"]}[self.kind]
+        return shlex.join(["python", *option, name, *self.argv])
+
+
+@dataclass(frozen=True)
+class Files:
+    """Where one child writes: the trace that stays, and the record beside it."""
+
+    trace: Path
+    record: Path
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How one child ended: its status as a shell would tell it, what it recorded, and where that is."""
+
+    status: int
+    record: Record | None
+    files: Files
+
+    @property
+    def trace(self) -> str | None:
+        """The path of its trace; None if it wrote none."""
+        return str(self.files.trace) if self.record is not None and self.record.trace is not None else None
+
+
+def check(target: Target) -> None:
+    """Compile the target before anything runs. Raises what Python would raise, or TraceqError for a missing file."""
+    if target.kind == "script" and not Path(target.name).is_file():
+        where = "is a folder" if Path(target.name).is_dir() else "no such file"
+        raise TraceqError(f"{target.name}: {where}", "traceq capture SCRIPT [ARGS…]", Status.USAGE)
+    running.compile_target(target.kind, target.name)
+
+
+def reserve(wanted: Path) -> Files:
+    """Names that no file has, taken at once; with a number where `wanted` is taken."""
+    ending = "".join(s for s in wanted.suffixes[-2:] if s in (".json", ".gz", ".sqlite"))
+    stem = wanted.name[: len(wanted.name) - len(ending)]
+    number = 1
+    try:
+        wanted.parent.mkdir(parents=True, exist_ok=True)
+        while True:
+            name = stem if number == 1 else f"{stem}-{number}"
+            files = Files(wanted.with_name(name + (ending or ".json.gz")), wanted.with_name(f"{name}.capture.json"))
+            if not files.record.exists():
+                try:
+                    files.trace.open("xb").close()
+                    return files
+                except FileExistsError:
+                    pass
+            number += 1
+    except OSError as error:
+        raise TraceqError(f"{wanted}: {error.strerror}", "-o names a file that can be written", Status.USAGE) from error
+
+
+def run(spec: Spec, files: Files, wants_peaks: bool = False) -> Ended:
+    """Run the child of `spec` to its end; its trace is where `files` says, or nothing is there."""
+    raw = files.trace
+    if raw.suffix != ".json":
+        raw = raw.with_name(files.record.name.replace(".capture.json", RAW[spec.profiler]))
+    spec.trace, spec.record = str(raw.absolute()), str(files.record.absolute())
+    with tempfile.TemporaryDirectory(prefix="traceq-capture-") as folder:
+        path = os.path.join(folder, "spec.json")
+        record.write(path, spec)
+        command = [sys.executable, str(CHILD), path]
+        status = _wait(subprocess.Popen(nsys.around(command, raw) if spec.profiler == "nsys" else command))
+    found = record.read_record(spec.record)
+    if found is None and spec.world_size:  # rank 0 waits for it
+        found = Record(spec.command, spec.mode, spec.label, spec.rank, spec.world_size)
+    if found is not None:
+        _keep_trace(found, files, raw)
+        _complete(found, status, wants_peaks)
+        record.write(str(files.record), found)
+    if found is None or found.trace is None:
+        files.trace.unlink(missing_ok=True)
+    return Ended(status, found, files)
+
+
+def _keep_trace(found: Record, files: Files, raw: Path) -> None:
+    """Bring the trace to its name: the child's own, or the last one that the script wrote itself."""
+    own = [path for path in found.own_traces if os.path.exists(path)]
+    found.own_traces = [Path(path).name for path in own]
+    if raw.suffix == ".nsys-rep":
+        _export(found, files, raw)
+        return
+    if found.trace is not None:
+        source = raw
+    elif own:
+        source = Path(own[-1])
+        if len(own) > 1:
+            found.note(f"the script wrote {len(own)} traces: the last is taken ({', '.join(own)})")
+    else:
+        return
+    _pack(source, files.trace)
+    found.trace = files.trace.name
+    if source == raw and raw != files.trace:
+        raw.unlink()
+
+
+def _export(found: Record, files: Files, report: Path) -> None:
+    """The export of an nsys report, which stays beside it."""
+    fault = nsys.export(report, files.trace)
+    found.trace = None if fault else files.trace.name
+    if fault:
+        found.note(fault)
+
+
+def _complete(found: Record, status: int, wants_peaks: bool) -> None:
+    """What the child cannot know: how it ended, the intervals of its timings, the GPU's peaks."""
+    found.status = status
+    for kind in ("pipelined", "synced"):
+        steps = [t["ns"] / t["steps"] for t in found.timings if t["kind"] == kind]
+        if steps:
+            estimate = stats.bootstrap_median(steps)
+            interval = {"median": estimate.value, "low": estimate.low, "high": estimate.high}
+            setattr(found, f"step_{kind}_ns", {k: v for k, v in interval.items() if v is not None})
+    if wants_peaks and found.gpu:
+        found.peaks = measured_peaks()
+
+
+@functools.cache
+def measured_peaks() -> dict[str, Any] | None:
+    """What this GPU reaches, by a process of its own: measured once, then known."""
+    done = subprocess.run(
+        [sys.executable, "-m", "traceq.capture.peaks"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [PACKAGE, os.environ.get("PYTHONPATH")]))},
+        capture_output=True,
+        text=True,
+    )
+    try:
+        peaks: dict[str, Any] = json.loads(done.stdout)
+    except ValueError:
+        return None
+    return peaks
+
+
+def _pack(source: Path, to: Path) -> None:
+    """Copy a trace to its name, compressed as that says."""
+    if source == to:
+        return
+    part = to.with_name(f"{to.name}.part")
+    with _opened(source, "rb") as raw, _opened(part, "wb", to.suffix) as out:
+        shutil.copyfileobj(raw, out, 1 << 20)
+    os.replace(part, to)
+
+
+def _opened(path: Path, mode: str, ending: str | None = None) -> Any:
+    return gzip.open(path, mode, compresslevel=5) if (ending or path.suffix) == ".gz" else open(path, mode)
+
+
+def _wait(child: subprocess.Popen[bytes]) -> int:
+    """Wait for the child; signals sent to this process alone are passed on to it.
+
+    A Ctrl-C on the terminal reaches both, and the kernel says that it sent it: that one the child has already.
+    """
+    watched = {*PASSED_ON, signal.SIGCHLD}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
+    try:
+        while child.poll() is None:
+            info = signal.sigtimedwait(watched, 1.0)
+            if info and info.si_signo != signal.SIGCHLD and info.si_code != FROM_KERNEL:
+                with contextlib.suppress(ProcessLookupError):
+                    child.send_signal(info.si_signo)
+        while signal.sigtimedwait(watched, 0):
+            pass
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return child.returncode if child.returncode >= 0 else 128 - child.returncode

@@ -1,0 +1,221 @@
+"""torch's profiler, kept quiet, and the profilers that the script itself starts."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from traceq.capture.record import Spec
+
+FAULT = re.compile(r"CUPTI_ERROR_\w+|insufficient privileges|already (?:subscribed|in use)", re.I)
+is_ours = False
+
+
+@contextlib.contextmanager
+def quiet(note: Callable[[str], None]) -> Iterator[None]:
+    """Keep what the profiler itself prints out of the script's standard error; a fault of the tracer becomes a note.
+
+    Ctrl-C waits until the profiler has done what it does: half a trace is none.
+    """
+    global is_ours
+    interrupts: list[int] = []
+    is_main = threading.current_thread() is threading.main_thread()
+    handler = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number)) if is_main else None
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with tempfile.TemporaryFile() as said:
+        os.dup2(said.fileno(), 2)
+        is_ours = True
+        try:
+            yield
+        finally:
+            is_ours = False
+            with contextlib.suppress(Exception):
+                sys.stderr.flush()
+            os.dup2(kept, 2)
+            os.close(kept)
+            said.seek(0)
+            for fault in dict.fromkeys(FAULT.findall(said.read().decode("utf-8", "replace"))):
+                note(f"the device tracer said {fault}: no GPU activity may have been recorded")
+            if is_main:
+                signal.signal(signal.SIGINT, handler or signal.SIG_DFL)
+                for number in interrupts[:1]:
+                    os.kill(os.getpid(), number)
+
+
+class Whole:
+    """A recording of all there is until it is told to stop; of the CPU's side, or of both.
+
+    It uses the inner profiler: the outer one imports the compiler, which takes a second and changes the environment.
+    """
+
+    def __init__(self, torch: Any, spec: Spec, note: Callable[[str], None], has_gpu: bool = False) -> None:
+        self._torch = torch
+        self._note = note
+        device = "cuda" if has_gpu else None
+        config = None
+        with contextlib.suppress(AttributeError, TypeError):  # an old torch records the threads it started itself
+            config = torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
+        self._profiler = torch.autograd.profiler.profile(
+            use_kineto=True, use_device=device, experimental_config=config, **_options(spec)
+        )
+        self._mark: Any = None
+        self._steps = 0
+        self.is_running = False
+
+    def start(self) -> None:
+        """Begin at once."""
+        with quiet(self._note):
+            self._profiler.__enter__()
+        self.is_running = True
+
+    def mark(self) -> None:
+        """The next step begins."""
+        self._end_mark()
+        self._mark = self._torch.profiler.record_function(f"ProfilerStep#{self._steps}")
+        self._mark.__enter__()
+        self._steps += 1
+
+    def stop(self) -> None:
+        """End the recording; what it holds stays until `export`."""
+        if self.is_running:
+            self.is_running = False
+            with quiet(self._note):
+                self._end_mark()
+                self._profiler.__exit__(None, None, None)
+
+    def export(self, path: str) -> bool:
+        """Write the trace, whole or not at all; whether there was one."""
+        return _export(self._profiler, path, self._note)
+
+    def _end_mark(self) -> None:
+        if self._mark is not None:
+            self._mark.__exit__(None, None, None)
+            self._mark = None
+
+
+class Profile:
+    """A recording of a few steps, with the GPU's side where there is one."""
+
+    def __init__(self, torch: Any, spec: Spec, note: Callable[[str], None], wait: int, active: int) -> None:
+        self._note = note
+        self._environment = set(os.environ)
+        self._turns = {wait, wait + 1, wait + 1 + active}
+        self._step = 0
+        activity = torch.profiler.ProfilerActivity
+        with quiet(note):
+            self._profiler = torch.profiler.profile(
+                activities=[activity.CPU, *([activity.CUDA] if torch.cuda.is_initialized() else [])],
+                schedule=torch.profiler.schedule(wait=wait, warmup=1, active=active, repeat=1),
+                **_options(spec),
+            )
+            self._profiler.start()
+        self.is_running = True
+
+    def step(self) -> None:
+        """The next step begins; where the profiler has more to do than to mark it, it does so quietly."""
+        self._step += 1
+        with quiet(self._note) if self._step in self._turns else contextlib.nullcontext():
+            self._profiler.step()
+
+    def stop(self) -> None:
+        """End the recording; what it holds stays until `export`. The environment is again what it was."""
+        if self.is_running:
+            self.is_running = False
+            with quiet(self._note):
+                self._profiler.stop()
+            for name in set(os.environ) - self._environment:
+                del os.environ[name]
+
+    def export(self, path: str) -> bool:
+        """Write the trace, whole or not at all; whether there was one."""
+        inner = self._profiler.profiler
+        return inner is not None and _export(inner, path, self._note, self._profiler.export_chrome_trace)
+
+
+def _options(spec: Spec) -> dict[str, bool]:
+    return {
+        "record_shapes": spec.shapes,
+        "with_stack": spec.stack,
+        "with_modules": spec.stack,
+        "profile_memory": spec.memory,
+        "with_flops": spec.flops,
+    }
+
+
+def _export(inner: Any, path: str, note: Callable[[str], None], write: Callable[[str], None] | None = None) -> bool:
+    if getattr(inner, "kineto_results", None) is None:
+        return False
+    part = f"{path}.part"
+    with quiet(note):
+        (write or inner.export_chrome_trace)(part)
+    if not os.path.exists(part):
+        return False
+    os.replace(part, path)
+    return True
+
+
+class ScriptsOwn:
+    """The profilers that the script starts itself: two at once crash, so ours gives way, and their traces are kept."""
+
+    def __init__(self, give_way: Callable[[], None]) -> None:
+        self._give_way = give_way
+        self.traces: list[str] = []
+        self.is_used = False
+        self._last: Any = None
+        self._is_exporting = False
+
+    def watch(self, torch: Any) -> None:
+        """Notice every start and every export from now on."""
+        kineto = torch.profiler.profiler._KinetoProfile
+        legacy = torch.autograd.profiler.profile
+        for owner, name in ((kineto, "prepare_trace"), (kineto, "start_trace"), (legacy, "__enter__")):
+            self._before(owner, name)
+        for owner in (kineto, legacy):
+            self._after_export(owner)
+
+    def export(self, path: str) -> bool:
+        """Write the trace of the last one, if the script has not written any."""
+        if self._last is None or self.traces:
+            return False
+        try:
+            self._last.export_chrome_trace(path)
+        except Exception:
+            return False
+        self.traces.clear()
+        return os.path.exists(path)
+
+    def _before(self, owner: Any, name: str) -> None:
+        real = getattr(owner, name)
+
+        def watched(this: Any, *args: Any, **kwargs: Any) -> Any:
+            if not is_ours:
+                self.is_used = True
+                self._last = this
+                self._give_way()
+            return real(this, *args, **kwargs)
+
+        setattr(owner, name, watched)
+
+    def _after_export(self, owner: Any) -> None:
+        real = owner.export_chrome_trace
+
+        def watched(this: Any, path: str, *args: Any, **kwargs: Any) -> Any:
+            if is_ours or self._is_exporting:
+                return real(this, path, *args, **kwargs)
+            self._is_exporting = True
+            try:
+                result = real(this, path, *args, **kwargs)
+            finally:
+                self._is_exporting = False
+            self.traces.append(os.path.abspath(path))
+            return result
+
+        owner.export_chrome_trace = watched

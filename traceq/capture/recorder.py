@@ -1,0 +1,205 @@
+"""What happens in the child beside the script: count its steps, time them, profile a few, save it all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from traceq.capture import compiler, compiling, course, expect, imports, record
+from traceq.capture.early import Early
+from traceq.capture.outputs import Outputs
+from traceq.capture.profiling import Profile, ScriptsOwn
+from traceq.capture.record import Record, Spec
+from traceq.capture.steps import Steps
+
+
+class Recorder:
+    """The one recorder of a process; it does nothing until the script has imported torch."""
+
+    def __init__(self, spec: Spec, into: Record) -> None:
+        self.spec = spec
+        self.record = into
+        self._pid = os.getpid()
+        self._torch: Any = None
+        self._early: Early | None = None
+        self._own: ScriptsOwn | None = None
+        self._profile: Profile | None = None
+        self._outputs: Outputs | None = None
+        self._course: Iterator[int] | None = None
+        self._steps = Steps(spec.step, self._act, self._found, self._restart)
+        self._is_finished = False
+        self.was_recording = False
+
+    def begin(self) -> None:
+        """The script has imported torch. Never raises: the script comes first."""
+        try:
+            self._begin()
+        except Exception as error:
+            self.record.note(f"nothing could be recorded: {type(error).__name__}: {error}")
+
+    def _begin(self) -> None:
+        torch = self._torch = sys.modules["torch"]
+        self.record.torch_version = str(torch.__version__)
+        if self.spec.seed is not None:
+            torch.manual_seed(self.spec.seed)
+        compiler.watch()
+        if self.spec.keep_outputs:
+            self._outputs = Outputs(torch)
+        if self.spec.compile_optimizer and self.spec.mode != "eager":
+            compiling.compile_optimizers(torch, self.spec.mode)
+        self._own = ScriptsOwn(self._give_way)
+        self._own.watch(torch)
+        self._steps.begin(torch)
+        imports.when_imported("torch._dynamo.trace_rules", self._hide)
+        self._restart()
+        if self.spec.profiler == "torch":
+            self._early = Early(torch, self.spec, self.record.note)
+            self._early.begin()
+
+    def _hide(self) -> None:
+        """Have Dynamo pass over what runs here between two steps: it would compile it."""
+        rules = sys.modules["torch._dynamo.trace_rules"]
+        for name in ("recorder", "course", "early", "profiling"):
+            rules.add(f"traceq.capture.{name}")
+
+    def forget(self) -> None:
+        """In a forked child: record nothing."""
+        self.was_recording = self._early is not None or self._profile is not None
+        self._is_finished = True
+        self._steps.due = 1 << 62
+        if self._early:
+            self._early.forget()
+
+    def finish(self) -> None:
+        """The script has ended, or is about to: save what there is. Never raises."""
+        if self._is_finished or os.getpid() != self._pid:
+            return
+        self._is_finished = True
+        try:
+            self._save()
+        except Exception as error:
+            self.record.note(f"saving failed: {type(error).__name__}: {error}")
+        record.write(self.spec.record, self.record)
+
+    def _save(self) -> None:
+        self.record.steps = self._steps.count
+        self.record.step_source = self._steps.source if self._steps.count else None
+        self._steps.end()
+        if self._torch is None:
+            self.record.note("the script never imported torch: nothing was recorded")
+            return
+        if self.record.trace is None:
+            self._save_trace()
+        self._describe()
+
+    def _save_trace(self) -> None:
+        assert self._own is not None
+        if self._own.is_used:
+            self.record.note("the script profiles itself: its own trace is taken")
+            self.record.own_traces = self._own.traces
+            if self._own.traces:
+                return
+            if self._own.export(self.spec.trace):
+                self.record.trace = os.path.basename(self.spec.trace)
+                return
+        for recording in (self._profile, self._early):
+            if recording is not None:
+                recording.stop()
+                if recording.export(self.spec.trace):
+                    self.record.trace = os.path.basename(self.spec.trace)
+                    return
+
+    def _describe(self) -> None:
+        triton = sys.modules.get("triton")
+        self.record.triton_version = getattr(triton, "__version__", None)
+        cuda = self._torch.cuda
+        self.record.gpu = cuda.get_device_name() if cuda.is_initialized() else None
+        self.record.facts = compiler.facts()
+        self.record.outputs = self._outputs.found if self._outputs else None
+
+    def _restart(self) -> None:
+        """Count anew: begin the course, unless its trace is there already."""
+        if self.record.trace is None:
+            if self._profile:
+                self._profile.stop()
+                self._profile = None
+            self.record.timings.clear()
+            self._course = course.run(self)
+
+    def _found(self, module: Any) -> None:
+        """The outermost module is about to be called for the first time."""
+        if self._early:
+            self._early.expect_steps()
+        self.record.blocks = [name for name, _ in compiling.blocks(module)]
+        compiling.compile_module(self._torch, module, self.spec.mode, self.spec.block, self.record.note)
+        if self._outputs:
+            self._outputs.watch(module)
+
+    def _act(self) -> None:
+        if self._course is None:
+            return
+        if self._early:
+            self._early.step(self._steps.count)
+        try:
+            wait = next(self._course, None)
+        except Exception as error:  # the script comes first
+            self.record.note(f"timing and profiling ended early: {type(error).__name__}: {error}")
+            wait = None
+        if wait is None:
+            self._course = None
+            self._steps.end()
+        else:
+            self._steps.due = self._steps.count + wait
+
+    def _give_way(self) -> None:
+        """The script starts a profiler of its own."""
+        self._course = None
+        if self._early:
+            self._early.stop()
+        if self._profile:
+            self._profile.stop()
+
+    # What the course asks for.
+
+    @property
+    def torch(self) -> Any:
+        """The script's torch."""
+        return self._torch
+
+    @property
+    def count(self) -> int:
+        """Steps so far."""
+        return self._steps.count
+
+    @property
+    def is_recording_early(self) -> bool:
+        """Whether the script is being recorded from its start on."""
+        return self._early is not None and self._early.is_running
+
+    def drop_early(self) -> None:
+        """Stop recording from the start: steps are about to be timed."""
+        if self._early:
+            self._early.stop()
+
+    def expected_steps(self) -> int | None:
+        """Steps in all that the loops around this one promise; None if they do not."""
+        with contextlib.suppress(Exception):  # an estimate is not worth a script
+            return expect.steps(self.spec.target if self.spec.kind == "code" else None)
+        return None
+
+    def profile(self, wait: int, active: int) -> Profile:
+        """Begin the recording of the steps to come."""
+        self._profile = Profile(self._torch, self.spec, self.record.note, wait, active)
+        return self._profile
+
+    def save_profile(self) -> None:
+        """Write the trace now: who knows how the script ends."""
+        assert self._profile is not None
+        self._profile.stop()
+        if self._profile.export(self.spec.trace):
+            self.record.trace = os.path.basename(self.spec.trace)
+            self._describe()
+            record.write(self.spec.record, self.record)

@@ -1,0 +1,106 @@
+"""Running a script, a module or a piece of code as Python itself would, down to the traceback."""
+
+from __future__ import annotations
+
+import builtins
+import importlib.machinery
+import io
+import os
+import runpy
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+PASSING_ON = ("steps.py", "outputs.py", "compiling.py", "compiler.py", "kernels.py", "imports.py")
+OWN_FILES = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+def compile_target(kind: str, target: str) -> types.CodeType | None:
+    """The code of a script or of `-c`; None for a module, which is found when it runs. Raises what Python raises."""
+    if kind == "module":
+        return None
+    if kind == "code":
+        return compile(target, "<string>", "exec", dont_inherit=True)
+    with io.open_code(os.path.abspath(target)) as file:
+        return compile(file.read(), os.path.abspath(target), "exec", dont_inherit=True)
+
+
+def prepare(kind: str, target: str, argv: list[str]) -> Callable[[], None]:
+    """Set `sys.argv`, `sys.path[0]` and `__main__` as Python does, and return what runs the target."""
+    code = compile_target(kind, target)
+    name = {"script": target, "module": "-m", "code": "-c"}[kind]
+    sys.argv[:] = [name, *argv]
+    if not sys.flags.safe_path:
+        folder = {"script": os.path.dirname(os.path.realpath(target)), "module": os.getcwd(), "code": ""}
+        sys.path.insert(0, folder[kind])
+    main = types.ModuleType("__main__")
+    main.__dict__["__builtins__"] = builtins
+    if "__annotations__" in sys.modules["__main__"].__dict__:  # until Python 3.13 every program has them
+        main.__dict__.update(__annotations__={})
+    sys.modules["__main__"] = main
+    if kind == "module":
+        return lambda: _run_module(target)
+    assert code is not None
+    if kind == "script":
+        path = os.path.abspath(target)
+        main.__file__ = path
+        main.__loader__ = importlib.machinery.SourceFileLoader("__main__", path)
+        main.__dict__["__cached__"] = None
+    else:
+        main.__loader__ = importlib.machinery.BuiltinImporter
+    return lambda: exec(code, main.__dict__)
+
+
+def _run_module(name: str) -> None:
+    runpy._run_module_as_main(name)  # type: ignore[attr-defined]
+
+
+def forget_shadowed(folder: str, at_start: frozenset[str]) -> None:
+    """Let the script import what stands beside it, even where this process uses a module of that name already.
+
+    `at_start` are the modules that every Python has loaded before the first line of a script.
+    """
+    try:
+        with os.scandir(folder or ".") as entries:
+            beside = {_module_name(entry) for entry in entries}
+    except OSError:
+        return
+    for name in set(sys.modules) - at_start:
+        if name.partition(".")[0] in beside - {"traceq"}:
+            del sys.modules[name]
+
+
+def _module_name(entry: os.DirEntry[str]) -> str | None:
+    if entry.name.endswith(".py"):
+        return entry.name[:-3]
+    return entry.name if os.path.exists(os.path.join(entry.path, "__init__.py")) else None
+
+
+def without_our_frames(error: BaseException) -> BaseException:
+    """The exception with the traceback that it has in a plain run.
+
+    What only passes a call on is left out; where an interrupt met work of traceq itself, the traceback ends before it.
+    """
+    at, kept = error.__traceback__, []
+    while at is not None:
+        name = at.tb_frame.f_code.co_filename
+        if not name.startswith(OWN_FILES):
+            kept.append(at)
+        elif kept and os.path.basename(name) not in PASSING_ON:
+            break
+        at = at.tb_next
+    for this, following in zip(kept, [*kept[1:], None], strict=True):
+        this.tb_next = following
+    return error.with_traceback(kept[0] if kept else None)
+
+
+def show(error: BaseException) -> None:
+    """Tell of an uncaught exception as the interpreter does; `SystemExit` it tells itself when it ends."""
+    if not isinstance(error, SystemExit):
+        sys.excepthook(type(error), error, error.__traceback__)
+        sys.excepthook = _told
+
+
+def _told(*_: Any) -> None:
+    """The exception has been told already."""

@@ -1,0 +1,201 @@
+"""Counting the steps of a script that knows nothing of it: by its optimizer, its outermost module, or by hand."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+CALLS_WITHOUT_OPTIMIZER = 4
+_now: Steps | None = None
+
+
+class Steps:
+    """A counter that calls `act` when `due` is reached; `act` sets the next `due`. Else a step costs a comparison."""
+
+    def __init__(
+        self, source: str, act: Callable[[], None], on_module: Callable[[Any], None], on_restart: Callable[[], None]
+    ) -> None:
+        self.count = 0
+        self.due = 1
+        self.source = None if source == "auto" else source
+        self.is_fixed = source != "auto"
+        self._act = act
+        self._on_module = on_module
+        self._on_restart = on_restart
+        self._pid = os.getpid()
+        self._optimizer: Any = None
+        self._undo: list[Callable[[], None]] = []
+        self._has_optimizer = False
+        self._uncount: Callable[[], None] = lambda: None
+
+    def tick(self) -> None:
+        """A step has ended."""
+        self.count += 1
+        if self.count >= self.due:
+            self._act()
+
+    def begin(self, torch: Any) -> None:
+        """Watch for the first module that is called and the first optimizer that steps."""
+        global _now
+        _now = self
+        self._watch_optimizers(torch)
+        self._watch_modules(torch)
+
+    def end(self) -> None:
+        """Leave no hook behind."""
+        global _now
+        _now = None
+        for undo in reversed(self._undo):
+            undo()
+        self._undo.clear()
+        self.due = 1 << 62
+
+    def restart(self, source: str) -> None:
+        """Count steps of another kind from now on."""
+        self.source = source
+        self.count = 0
+        self.due = 1
+        self._on_restart()
+
+    def _watch_optimizers(self, torch: Any) -> None:
+        optimizer = torch.optim.Optimizer
+        made = optimizer.__init__
+
+        @functools.wraps(made)
+        def init(this: Any, *args: Any, **kwargs: Any) -> None:
+            self._has_optimizer = True
+            made(this, *args, **kwargs)
+
+        optimizer.__init__ = init
+        self._undo.append(lambda: setattr(optimizer, "__init__", made))
+        if self.source not in (None, "optimizer"):
+            return
+
+        is_compiling = torch.compiler.is_compiling
+
+        def after(this: Any, args: Any, kwargs: Any) -> None:
+            if is_compiling():
+                return  # part of what Dynamo traces: it would break the graph there
+            if this is self._optimizer:
+                self.tick()
+            elif self._optimizer is None:
+                self._first_optimizer(this)
+
+        hook = sys.modules["torch.optim.optimizer"].register_optimizer_step_post_hook(after)
+        # A hook that is gone would fail guards, and compile again what was compiled with it.
+        self._undo.append(lambda: None if "torch._dynamo" in sys.modules else hook.remove())
+
+    def _first_optimizer(self, optimizer: Any) -> None:
+        if self.source == "manual" or self._is_elsewhere():
+            return
+        self._optimizer = optimizer
+        if self.source != "optimizer":
+            self._uncount()
+            self.restart("optimizer")
+        self.tick()
+
+    def _watch_modules(self, torch: Any) -> None:
+        """Meet each module that is called from outside any other, until the step's own is known.
+
+        `nn.Module.__call__` asks `_compiled_call_impl` first, which is None for all but compiled modules; so
+        nothing that a script or Dynamo looks at is replaced, and nothing is left once the module is known.
+        """
+        module = torch.nn.Module
+        compiled = module.compile
+        met: set[int] = set()
+        inside = threading.local()
+
+        def stop() -> None:
+            module._compiled_call_impl = None
+            module.compile = compiled
+
+        def meet(this: Any) -> None:
+            if getattr(inside, "is_so", False) or torch.compiler.is_compiling() or self._is_elsewhere():
+                return
+            has_parameters = next(iter(this.parameters()), None) is not None
+            if has_parameters or id(this) in met:  # losses and transforms have none; a step without any repeats
+                stop()
+                self._on_module(this)
+                self._count_calls(this, torch.compiler.is_compiling)
+            met.add(id(this))
+
+        def finder(this: Any, *args: Any, **kwargs: Any) -> Any:
+            meet(this)
+            is_inside = getattr(inside, "is_so", False)
+            inside.is_so = True
+            try:
+                return (this.__dict__.get("_compiled_call_impl") or this._call_impl)(*args, **kwargs)
+            finally:
+                inside.is_so = is_inside
+
+        @functools.wraps(compiled)
+        def compile_and_meet(this: Any, *args: Any, **kwargs: Any) -> None:
+            compiled(this, *args, **kwargs)
+            call = this._compiled_call_impl
+
+            def first(*args: Any, **kwargs: Any) -> Any:
+                this.__dict__["_compiled_call_impl"] = call
+                meet(this)
+                return this._compiled_call_impl(*args, **kwargs)
+
+            this.__dict__["_compiled_call_impl"] = first
+
+        module._compiled_call_impl = finder
+        module.compile = compile_and_meet
+        self._undo.append(stop)
+
+    def _count_calls(self, module: Any, is_compiling: Callable[[], bool]) -> None:
+        """Count the calls of a module, unless an optimizer is there to do better; one that is compiled has no hook."""
+        if self.source not in (None, "forward"):
+            return
+        given = module.__dict__.get("_compiled_call_impl")
+        call = given or module._call_impl
+        if not self._has_optimizer:
+            self.source = "forward"
+
+        calls = 0
+
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            nonlocal calls
+            result = call(*args, **kwargs)
+            if is_compiling():
+                return result
+            if self.source == "forward":
+                self.tick()
+            elif self.source is None:
+                calls += 1
+                if calls > CALLS_WITHOUT_OPTIMIZER:
+                    self.source = "forward"
+                    self.count = calls - 1
+                    self.tick()
+            return result
+
+        def undo() -> None:
+            if module.__dict__.get("_compiled_call_impl") is counted:
+                del module.__dict__["_compiled_call_impl"]
+                if given is not None:
+                    module.__dict__["_compiled_call_impl"] = given
+
+        module.__dict__["_compiled_call_impl"] = counted
+        self._uncount = undo
+        self._undo.append(undo)
+
+    def _is_elsewhere(self) -> bool:
+        return threading.current_thread() is not threading.main_thread() or os.getpid() != self._pid
+
+
+def by_hand() -> None:
+    """A step has ended, says the script itself; from now on only it says so."""
+    steps = _now
+    if steps is None or steps._is_elsewhere():
+        return
+    if steps.source != "manual":
+        if steps.is_fixed:
+            return
+        steps.is_fixed = True
+        steps.restart("manual")
+    steps.tick()

@@ -1,0 +1,305 @@
+"""`traceq capture`."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+import click
+
+from traceq import query
+from traceq.analysis import blocks, outputs
+from traceq.capture import distributed, launch, modes, nsys
+from traceq.capture.distributed import World
+from traceq.capture.launch import Ended, Target
+from traceq.capture.modes import Campaign
+from traceq.capture.record import Spec
+from traceq.errors import Status, TraceqError
+from traceq.query import Column, Result
+from traceq.show import narrate
+from traceq.store import files as stores
+
+EPILOG = """
+\b
+Examples:
+  traceq capture train.py --epochs 1
+  traceq capture --label small -m package.train --batch 8
+  traceq capture --compare eager,default,reduce-overhead train.py
+  traceq capture --compare eager,default --check-outputs --submodules model.py
+  traceq capture -c "import torch; torch.mm(torch.ones(4, 4), torch.ones(4, 4))"
+
+\b
+Options of traceq stand before the script; all that follows the script is the script's own. Its standard output,
+standard error and exit status are what they are without traceq; notes of traceq begin with "traceq:".
+With --compare the exit status is 6 if some modes failed and the others are in.
+"""
+DISTANCES = (
+    Column("run", "VARCHAR"),
+    Column("what", "VARCHAR"),
+    Column("values", "BIGINT", "count"),
+    Column("largest_difference", "DOUBLE"),
+    Column("of_largest_value", "DOUBLE"),
+    Column("remark", "VARCHAR"),
+)
+NO_GPU_ROWS = (
+    "a GPU was used, but none of its activity was recorded: another tool holds the device tracer (nsys around traceq, "
+    "CUDA_INJECTION64_PATH), the driver keeps it from ordinary users (NVreg_RestrictProfilingToAdminUsers), or nothing "
+    "ran in the steps that were profiled"
+)
+BLOCKS = (
+    Column("block", "VARCHAR"),
+    *(Column(name, "DOUBLE", "ns") for name in ("step_ns", "gain_ns", "gain_low_ns", "gain_high_ns")),
+    Column("verdict", "VARCHAR"),
+    Column("compile_ns", "BIGINT", "ns"),
+    Column("gain_per_compile_s", "DOUBLE", "ns"),
+)
+
+
+class ScriptCommand(click.Command):
+    """A command whose options end at the script, or at what `-m` or `-c` names: the rest is the script's."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        takes_value = {o for p in self.params if isinstance(p, click.Option) and not p.is_flag for o in p.opts}
+        at = 0
+        while at < len(args) and args[at].startswith("-") and args[at] != "--":
+            if args[at][:2] in ("-m", "-c"):
+                end = at + 1 if len(args[at]) > 2 else at + 2
+                args = [*args[:end], "--", *args[end:]]
+                break
+            at += 2 if args[at] in takes_value else 1
+        return super().parse_args(ctx, args)
+
+
+@click.command("capture", cls=ScriptCommand, epilog=EPILOG, context_settings={"allow_interspersed_args": False})
+@click.option("-m", "module", metavar="MODULE", help="Run a module, as python -m does.")
+@click.option("-c", "code", metavar="CODE", help="Run this code, as python -c does.")
+@click.option("--compare", metavar="MODES", help="Run once a mode: eager,default,reduce-overhead,max-autotune.")
+@click.option("--compile-optimizer", is_flag=True, help="With --compare: compile the optimizer's step as well.")
+@click.option(
+    "--check-outputs", "keep_outputs", is_flag=True, help="With --compare: how far outputs and losses differ."
+)
+@click.option("--submodules", is_flag=True, help="With --compare: compile each child block alone, and rank them.")
+@click.option("--label", help="Name of the run; else the script's name.")
+@click.option("-o", "--output", metavar="FILE", type=click.Path(path_type=Path), help="The trace; else in traces/.")
+@click.option(
+    "--step",
+    type=click.Choice(["auto", "optimizer", "forward", "manual"]),
+    default="auto",
+    help="What ends a step: the optimizer's step, a call of the outermost module, or traceq.capture.step().",
+)
+@click.option("--profiler", type=click.Choice(["torch", "nsys"]), default="torch", help="Whose recording of the steps.")
+@click.option("--wait", type=click.IntRange(min=0), default=1, help="Steps to let pass before the profiler warms up.")
+@click.option("--warmup", type=click.IntRange(min=0), help="Steps before timing; else until alike, at most 20.")
+@click.option("--active", type=click.IntRange(min=1), default=5, help="Steps to record.")
+@click.option("--timing/--no-timing", "is_timed", default=True, help="Time steps without the profiler first.")
+@click.option("--shapes/--no-shapes", default=True, help="Record shapes of inputs.")
+@click.option("--stack", is_flag=True, help="Record Python stacks and modules.")
+@click.option("--memory", is_flag=True, help="Record allocations.")
+@click.option("--flops", is_flag=True, help="Record estimated operations.")
+@click.option("--measure-peaks/--no-measure-peaks", default=True, help="Measure what the GPU reaches, once a GPU.")
+@click.option("--store", metavar="FILE", type=click.Path(path_type=Path), help="The store; else as everywhere.")
+@click.option("-q", "--quiet", "is_quiet", is_flag=True, help="No notes on standard error.")
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARGS...]")
+def command(
+    module: str | None, code: str | None, compare: str | None, submodules: bool, label: str | None,
+    output: Path | None, measure_peaks: bool, store: Path | None, is_quiet: bool, words: tuple[str, ...], **how: Any,
+) -> int:  # fmt: skip
+    """Run SCRIPT as Python would, time it, profile a few steps, and read the trace into the store."""
+    target = _target(module, code, words)
+    chosen = modes.parse(compare) if compare is not None else ()
+    if not chosen and (submodules or how["keep_outputs"] or how["compile_optimizer"]):
+        raise TraceqError("that is for --compare", "traceq capture --compare eager,default …", Status.USAGE)
+    path = stores.store_path(store)
+    try:
+        launch.check(target)
+    except (SyntaxError, ValueError) as error:
+        traceback.print_exception(error.with_traceback(None))
+        return Status.FAILED
+    if how["profiler"] == "nsys":
+        nsys.find()
+    world = distributed.world()
+    if world and how["profiler"] == "nsys":
+        raise TraceqError("--profiler nsys runs one process", "leave it out under torchrun", Status.USAGE)
+    if world and chosen:
+        raise TraceqError("--compare runs one process", "start torchrun once a mode, or without it", Status.USAGE)
+    label = _fresh(label or target.label, path, is_compared=bool(chosen))
+    spec = Spec(target.kind, target.name, list(target.argv), "", "", label, target.command, **how)
+    if world:
+        spec.rank, spec.world_size = world.rank, world.size
+    campaign = Campaign(spec, chosen, submodules, output, measure_peaks and not world, world)
+    return Session(path, store, is_quiet or bool(world and world.rank)).run(campaign)
+
+
+class Session:
+    """One command: its children, what became of each, and what is said of it."""
+
+    def __init__(self, store: Path, given: Path | None, is_quiet: bool) -> None:
+        self._store = store
+        self._where = f" --store {shlex.quote(str(given))}" if given else ""
+        self._is_quiet = is_quiet
+
+    def run(self, campaign: Campaign) -> int:
+        """Run all children, read each in as it ends, and finish with the tables and the next commands."""
+        said: set[str] = set()
+        ended: dict[str, Ended] = {}
+        failed: dict[str, int] = {}
+        total = 0
+        for label, child in modes.run(campaign, lambda _, trace: self._note(f"writing {trace}")):
+            if campaign.world and campaign.world.rank:
+                return child.status
+            total += 1
+            run, fault = self._ingest(child, label, campaign.world)
+            for note in [n for n in [*_notes(child), *self._blind(run, child)] if n not in said]:
+                said.add(note)
+                self._note(note)
+            if fault:
+                narrate.fail(fault)
+            if status := child.status or (fault.status if fault else Status.OK):
+                failed[label] = status
+                if campaign.modes:
+                    self._note(f"{label} failed with status {status}; the others go on")
+            if run:
+                ended[run] = child
+                self._note(f"ingested as run {run!r}")
+        if campaign.modes:
+            self._compare(campaign, ended)
+        self._next(campaign, list(ended))
+        if not failed:
+            return Status.OK
+        return Status.PARTIAL if len(failed) < total else next(iter(failed.values()))
+
+    def _ingest(self, ended: Ended, label: str, world: World | None) -> tuple[str | None, TraceqError | None]:
+        """The run that the trace became, of several ranks all; what went wrong, if the script itself did not."""
+        traces = [ended.trace] if ended.trace else []
+        if world:
+            traces, late = distributed.gather(world, ended.files.trace)
+            if late:
+                self._note(f"no file came of the ranks {', '.join(map(str, late))}")
+            if elsewhere := world.size - world.local_size:
+                folder = ended.files.trace.parent
+                self._note(f"{elsewhere} ranks are on other machines: traceq ingest --label {label} takes in {folder}")
+        if not traces:
+            return None, TraceqError("no trace was written", _why_not(ended), Status.FAILED)
+        from traceq.ingest.pipeline import Options, ingest
+
+        step_range = nsys.STEP_RANGE if traces[0].endswith(".sqlite") else None
+        outcomes, _ = ingest(traces, self._store, Options(label=label, step_range=step_range))
+        return outcomes[0].run, next((o.error for o in outcomes if o.error), None)
+
+    def _blind(self, run: str | None, ended: Ended) -> list[str]:
+        """Why there may be no GPU rows although the script used a GPU."""
+        if not run or not ended.record or not ended.record.gpu:
+            return []
+        with stores.open_store(self._store) as con:
+            asked = query.load("runs")
+            rows = query.run(con, asked, {}).rows
+        at = [c.name for c in asked.columns].index("kernels")
+        return [NO_GPU_ROWS] if any(row[0] == run and not row[at] for row in rows) else []
+
+    def _note(self, text: str) -> None:
+        if not self._is_quiet:
+            narrate.note(text)
+
+    def _next(self, campaign: Campaign, runs: list[str]) -> None:
+        if not runs:
+            return
+        self._note(f"next: traceq query summary --run {shlex.quote(runs[0])}{self._where}")
+        if len(runs) > 1:
+            a, b = map(shlex.quote, runs[:2])
+            self._note(f"next: traceq query diff_categories -p a={a} -p b={b}{self._where}")
+            self._note(f"next: traceq query graph_breaks --run {b}{self._where}")
+        else:
+            self._note(f"next: traceq query top_ops --run {shlex.quote(runs[0])}{self._where}")
+            self._note(f"next: traceq query captures -p label={shlex.quote(runs[0])}{self._where}")
+
+    def _compare(self, campaign: Campaign, ended: dict[str, Ended]) -> None:
+        label = campaign.spec.label
+        with contextlib.suppress(TraceqError), stores.open_store(self._store) as con:
+            self._draw(query.run(con, query.load("captures"), {"label": label}))
+            if campaign.has_blocks:
+                self._draw(Result("blocks", {}, BLOCKS, _block_rows(con, label, ended)))
+        if campaign.spec.keep_outputs:
+            self._draw(Result("outputs", {}, DISTANCES, _distance_rows(ended)))
+
+    def _draw(self, result: Result) -> None:
+        """A table on standard error: standard output is the script's."""
+        from traceq.show import table
+
+        if result.rows and not self._is_quiet:
+            table.show(result, sys.stderr, False)
+
+
+def _target(module: str | None, code: str | None, words: tuple[str, ...]) -> Target:
+    if module is not None and code is not None:
+        raise TraceqError("-m and -c exclude each other", "traceq capture --help", Status.USAGE)
+    if module is not None:
+        return Target("module", module, words)
+    if code is not None:
+        return Target("code", code, words)
+    if not words:
+        raise TraceqError("which script?", "traceq capture SCRIPT [ARGS…]", Status.USAGE)
+    return Target("script", words[0], words[1:])
+
+
+def _fresh(label: str, store: Path, is_compared: bool) -> str:
+    """A label that no run of the store begins with, so that runs of two comparisons do not mix."""
+    if not is_compared or not store.exists():
+        return label
+    with stores.open_store(store) as con:
+        taken = {str(row[0]).partition("/")[0] for row in query.run(con, query.load("runs"), {}).rows}
+    number, wanted = 1, label
+    while label in taken:
+        number += 1
+        label = f"{wanted}-{number}"
+    return label
+
+
+def _why_not(ended: Ended) -> str:
+    if ended.record is None:
+        return "the script ended by os._exit or was killed: nothing can be saved then; let it end, or stop it by Ctrl-C"
+    if ended.record.torch_version is None:
+        return "import torch, and run something"
+    return f"it ended after {ended.record.steps} steps: let it take more, or profile at once with --no-timing"
+
+
+def _notes(ended: Ended) -> list[str]:
+    found = ended.record
+    if found is None:
+        return []
+    blind = found.torch_version is not None and not found.gpu
+    return [*found.notes, *(["no GPU was used: only the CPU side is recorded"] if blind else [])]
+
+
+def _block_rows(con: Any, label: str, ended: dict[str, Ended]) -> list[tuple[object, ...]]:
+    """The blocks that were compiled alone, ranked."""
+    steps: dict[str, list[float]] = {}
+    for run, _, kind, _, _, _, step_ns in query.run(con, query.load("timings"), {}).rows:
+        if kind == "pipelined":
+            steps.setdefault(run, []).append(step_ns)
+    captured = query.run(con, query.load("captures"), {"label": label})
+    at = [c.name for c in captured.columns].index("compile_ns")
+    only = f"{label}/only-"
+    alone = {run.removeprefix(only): steps[run] for run in ended if run.startswith(only) and run in steps}
+    costs = {row[0].removeprefix(only): row[at] for row in captured.rows}
+    eager = steps.get(f"{label}/eager", [])
+    if not eager:
+        return []
+    return [
+        (b.name, b.step_ns, b.gain_ns, b.gain_low_ns, b.gain_high_ns, b.verdict, b.compile_ns, b.gain_per_s)
+        for b in blocks.ranked(eager, alone, costs)
+    ]
+
+
+def _distance_rows(ended: dict[str, Ended]) -> list[tuple[object, ...]]:
+    """How far each mode's outputs lie from those of the first."""
+    kept = {run: child.record.outputs for run, child in ended.items() if child.record}
+    first = next(iter(kept.values()), None)
+    return [
+        (run, d.what, d.values, d.absolute, d.relative, d.fault)
+        for run, found in list(kept.items())[1:]
+        for d in outputs.distances(first, found)
+    ]
