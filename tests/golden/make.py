@@ -51,7 +51,7 @@ CALLS: dict[Callable[..., list[Row]], list[Row]] = {
     **verdict_rows.CALLS,
     **capture_rows.CALLS,
 }
-WITH_CAPTURES = {*capture_rows.CALLS, diff_rows.run_facts}
+WITH_CAPTURES = {*capture_rows.CALLS, diff_rows.run_facts, screen_rows.ncu_command, screen_rows.runs_at_a_glance}
 
 
 def load(run: Row, path: Path) -> Trace:

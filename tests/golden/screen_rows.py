@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable
 from itertools import accumulate, pairwise
 
+import capture_rows
+from capture_rows import Captured, only
 from definitions import Row, Trace, by_run, gpu_names, in_order, keyed, median, percent, ratio, run_busy, total
 from explain import Work
 from op_rows import kernels_of, recorded, short_name, steps_of
@@ -87,14 +89,16 @@ def caller(w: Work) -> tuple[str | None, ...]:
     return (w.op.name, w.phase, w.op.module, recorded(w.op, "Input Dims"), recorded(w.op, "Input type"))
 
 
-def ncu_command(traces: list[Trace], name: str | None = None, top: int | None = 20) -> list[Row]:
+def ncu_command(things: list[Trace | Captured], name: str | None = None, top: int | None = 20) -> list[Row]:
+    traces = [t for t in things if isinstance(t, Trace)]
+    commands = {c.run: c.record["command"] for c in only(things)}
     rows = []
     for run, some in sorted(by_run(traces).items()):
         kernels = [(t, w) for t in some for w in kernels_of(t.explained.work)]
         groups = keyed(kernels, lambda k: short_name(k[1].name))
         first = min((s.number for t in some for s in t.steps), default=None)
         found = [
-            {"run": run, **ncu_row(function, same, first)}
+            {"run": run, **ncu_row(function, same, first, commands.get(run) or "YOUR_PROGRAM.py")}
             for function, same in groups.items()
             if name is None or any(w.name == name for _, w in same)
         ]
@@ -102,7 +106,7 @@ def ncu_command(traces: list[Trace], name: str | None = None, top: int | None = 
     return rows
 
 
-def ncu_row(function: str, same: list[tuple[Trace, Work]], first: int | None) -> Row:
+def ncu_row(function: str, same: list[tuple[Trace, Work]], first: int | None, program: str) -> Row:
     inside = sum(1 for t, w in same if (s := steps_of(t)[w.place]) and s.number == first)
     skip = inside // len({id(t) for t, _ in same}) * (first or 0)
     graph = " --graph-profiling node" if any(w.args.get("graph node id") for _, w in same) else ""
@@ -113,12 +117,19 @@ def ncu_row(function: str, same: list[tuple[Trace, Work]], first: int | None) ->
         "names": len({w.name for _, w in same}),
         "skip": skip,
         "command": f"ncu --set full --target-processes all{graph} --kernel-name {word} --launch-skip {skip} "
-        "--launch-count 1 -o kernel python YOUR_PROGRAM.py",
+        f"--launch-count 1 -o kernel python {program}",
     }
 
 
-def runs_at_a_glance(traces: list[Trace]) -> list[Row]:
-    return [glance(run, some) for run, some in by_run(traces).items()]
+def runs_at_a_glance(things: list[Trace | Captured]) -> list[Row]:
+    """Runs with traces, then those without: they came in that order."""
+    rows = [glance(run, some) for run, some in by_run([t for t in things if isinstance(t, Trace)]).items()]
+    known = {row["run"]: row for row in capture_rows.runs(things)}
+    return rows + [{**dict.fromkeys(rows[0]), **kept(row)} for run, row in known.items() if not row["traces"]]
+
+
+def kept(row: Row) -> Row:
+    return {name: row[name] for name in ("run", "step_ns", "gpu", "traces")}
 
 
 def glance(run: str, some: list[Trace]) -> Row:
