@@ -71,8 +71,7 @@ SELECT
         '--launch-skip',
         coalesce(k.skip, 0),
         '--launch-count 1 -o kernel',
-        'python',
-        coalesce(r.command, 'YOUR_PROGRAM.py')
+        coalesce(r.command, 'python YOUR_PROGRAM.py')
     ) AS command
 FROM ranked AS k
 JOIN runs AS r ON r.label = k.run

@@ -98,7 +98,7 @@ def ncu_command(things: list[Trace | Captured], name: str | None = None, top: in
         groups = keyed(kernels, lambda k: short_name(k[1].name))
         first = min((s.number for t in some for s in t.steps), default=None)
         found = [
-            {"run": run, **ncu_row(function, same, first, commands.get(run) or "YOUR_PROGRAM.py")}
+            {"run": run, **ncu_row(function, same, first, commands.get(run) or "python YOUR_PROGRAM.py")}
             for function, same in groups.items()
             if name is None or any(w.name == name for _, w in same)
         ]
@@ -117,7 +117,7 @@ def ncu_row(function: str, same: list[tuple[Trace, Work]], first: int | None, pr
         "names": len({w.name for _, w in same}),
         "skip": skip,
         "command": f"ncu --set full --target-processes all{graph} --kernel-name {word} --launch-skip {skip} "
-        f"--launch-count 1 -o kernel python {program}",
+        f"--launch-count 1 -o kernel {program}",
     }
 
 
