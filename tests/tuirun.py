@@ -35,7 +35,9 @@ async def settle(pilot):
     while quiet < 2:
         assert time.monotonic() < deadline, list(pilot.app.workers)
         await pilot.pause(0.1 if isinstance(pilot.app.focused, Input) else 0.005)
-        quiet = 0 if any(not w.is_finished for w in pilot.app.workers) else quiet + 1
+        has_begun = pilot.app.is_open or pilot.app.trouble
+        is_busy = any(not w.is_finished for w in pilot.app.workers)
+        quiet = quiet + 1 if has_begun and not is_busy else 0
 
 
 def seen(app):
