@@ -24,3 +24,9 @@ def golden_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for outcome in outcomes:
             assert (outcome.result, outcome.run) == ("ingested", run["label"]), outcome
     return store
+
+
+@pytest.fixture(autouse=True)
+def _state_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the terminal interface remembers is kept out of the home of whoever runs the tests."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.getbasetemp() / "state"))

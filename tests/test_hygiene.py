@@ -45,8 +45,8 @@ def test_the_first_word_imports_nothing_heavy(code):
     assert not HEAVY & set(json.loads(done.stderr.splitlines()[-1]))
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_no_verb_imports_torch_or_textual(verb, tmp_path, tmp_path_factory):
+@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "tui"])
+def test_no_verb_but_tui_imports_torch_or_textual(verb, tmp_path, tmp_path_factory):
     """Modules of these names that come first on the path and tell on whoever imports them."""
     poison = tmp_path / "poison"
     poison.mkdir()
@@ -59,6 +59,13 @@ def test_no_verb_imports_torch_or_textual(verb, tmp_path, tmp_path_factory):
     done = traceq(*USES[verb], cwd=tmp_path, env=env)
     assert done.status == ENDS.get(verb, 0), done
     assert not marker.exists()
+
+
+def test_tui_wants_a_terminal_and_says_what_to_use_instead(tmp_path):
+    done = traceq("tui", cwd=tmp_path)
+    assert (done.status, done.out) == (2, "")
+    assert "needs a terminal" in done.err
+    assert "hint: traceq query" in done.err
 
 
 @pytest.mark.parametrize("verb", VERBS)

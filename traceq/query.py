@@ -56,6 +56,11 @@ class Column:
     unit: str | None = None
     meaning: str = ""
 
+    @property
+    def is_number(self) -> bool:
+        """Whether values are written to the right: no text, truth value or nested type."""
+        return self.type not in ("VARCHAR", "BOOLEAN") and not self.type.startswith(("STRUCT", "MAP"))
+
 
 @dataclass(frozen=True)
 class Query:

@@ -20,11 +20,13 @@ import definitions
 import diff_rows
 import explain
 import kernel_rows
+import lane_rows
 import launch_rows
 import memory_rows
 import nsys_rows
 import op_rows
 import overview_rows
+import screen_rows
 import stream_rows
 import timeline_rows
 import verdict_rows
@@ -38,16 +40,18 @@ CALLS: dict[Callable[..., list[Row]], list[Row]] = {
     **memory_rows.CALLS,
     **stream_rows.CALLS,
     **timeline_rows.CALLS,
+    **lane_rows.CALLS,
     **launch_rows.CALLS,
     **kernel_rows.CALLS,
     **op_rows.CALLS,
     **overview_rows.CALLS,
     **nsys_rows.CALLS,
+    **screen_rows.CALLS,
     **diff_rows.CALLS,
     **verdict_rows.CALLS,
     **capture_rows.CALLS,
 }
-WITH_CAPTURES = {*capture_rows.CALLS, diff_rows.run_facts}
+WITH_CAPTURES = {*capture_rows.CALLS, diff_rows.run_facts, screen_rows.ncu_command, screen_rows.runs_at_a_glance}
 
 
 def load(run: Row, path: Path) -> Trace:

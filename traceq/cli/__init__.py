@@ -21,6 +21,7 @@ VERBS = {
     "runs": "List the runs in the store.",
     "query": "Answer a canned question, list them, or check them.",
     "timeline": "Draw a step: streams, idle time by cause, threads.",
+    "tui": "Look at a store with keys and mouse.",
     "advise": "Say whether torch.compile will help, and by how much at most.",
     "check": "Compare a run with a baseline, for a pipeline.",
     "diff": "Say what changed between two runs, and whether it is real.",

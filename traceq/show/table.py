@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from typing import IO, Literal
 
@@ -14,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from traceq.query import Column, Result
-from traceq.show.text import heading, printable
+from traceq.show.text import KERNEL_NAMES, heading, printable, short_name
 from traceq.units import show_value
 
 PIPE_WIDTH = 160
@@ -22,10 +21,6 @@ TEXT_WIDTH = 24  # what a text column may be cut to before whole columns are lef
 GAP = 2  # columns between two: one of padding, one of the box
 LONGEST = 400
 WHERE = {"run", "rank", "device", "stream", "step", "a_run", "b_run"}
-KERNEL_NAMES = {"name", "kernel", "kernel_name"}
-COMMON = re.compile(
-    r"^void |\(anonymous namespace\)::|at::native::|, std::array<char\*, \d+ul>|\((?:[^()]|\([^()]*\))*\)$"
-)
 
 
 def console(out: IO[str], is_wide: bool = False) -> Console:
@@ -55,11 +50,11 @@ def show(result: Result, out: IO[str], is_wide: bool = False) -> list[str]:
     widths = _fitting(columns, needs, screen.width)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     for name, column, width in zip(headings, columns, widths, strict=False):
-        justify: Literal["left", "right"] = "right" if _is_number(column) else "left"
+        justify: Literal["left", "right"] = "right" if column.is_number else "left"
         wraps = result.layout == "wrap" and column is columns[len(widths) - 1]
         table.add_column(Text(name), justify=justify, width=width, no_wrap=not wraps, style=_style(column))
     for row in cells:
-        shown = [_shortened(cell, c, w) for cell, c, w in zip(row, columns, widths, strict=False)]
+        shown = [_cut(cell, c, w) for cell, c, w in zip(row, columns, widths, strict=False)]
         table.add_row(*(Text(cell, overflow=overflow) for cell in shown))
     screen.print(table)
     return [*dull, *(c.name for c in columns[len(widths) :])]
@@ -79,13 +74,9 @@ def _width(text: str) -> int:
     return max(map(cell_len, text.split("\n")))
 
 
-def _shortened(text: str, column: Column, width: int) -> str:
-    """A kernel's name where it would be cut: without what most have in common, and cut in its middle."""
-    if column.name not in KERNEL_NAMES or cell_len(text) <= width:
-        return text
-    text = COMMON.sub("", text)
-    tail = (width - 1) // 3
-    return text if cell_len(text) <= width or tail < 4 else f"{text[: width - 1 - tail]}…{text[-tail:]}"
+def _cut(text: str, column: Column, width: int) -> str:
+    """A kernel's name where it would be cut is shortened; other text is left to Rich."""
+    return short_name(text, width) if column.name in KERNEL_NAMES else text
 
 
 def _records(result: Result, screen: Console) -> None:
@@ -125,7 +116,7 @@ def _fitting(columns: Sequence[Column], needs: Sequence[int], width: int) -> lis
 
 
 def _least(columns: Sequence[Column], needs: Sequence[int]) -> list[int]:
-    return [n if _is_number(c) else min(n, TEXT_WIDTH) for n, c in zip(needs, columns, strict=True)]
+    return [n if c.is_number else min(n, TEXT_WIDTH) for n, c in zip(needs, columns, strict=True)]
 
 
 def _cell(value: object, column: Column, is_raw: bool = False) -> str:
@@ -138,9 +129,5 @@ def _cell(value: object, column: Column, is_raw: bool = False) -> str:
     return text if len(text) <= LONGEST or is_raw else f"{text[:LONGEST]}…"
 
 
-def _is_number(column: Column) -> bool:
-    return column.type not in ("VARCHAR", "BOOLEAN") and not column.type.startswith(("STRUCT", "MAP"))
-
-
 def _style(column: Column) -> str:
-    return "" if _is_number(column) else "cyan"
+    return "" if column.is_number else "cyan"

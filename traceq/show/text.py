@@ -6,6 +6,10 @@ import re
 
 UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 HEADING = {"pct": "%", "ns": ""}
+KERNEL_NAMES = {"name", "kernel", "kernel_name"}
+COMMON = re.compile(
+    r"^void |\(anonymous namespace\)::|at::native::|, std::array<char\*, \d+ul>|\((?:[^()]|\([^()]*\))*\)$"
+)
 TIMED = {"kernel", "memcpy", "memset", "memop", "gemm", "host", "step", "a", "b"}
 
 
@@ -23,3 +27,14 @@ def heading(name: str, unit: str | None) -> str:
         return name.replace("_", " ")
     words = [HEADING.get(word, word) for word in name.split("_") if HEADING.get(word, word)]
     return " ".join([*words, "time"] if unit == "ns" and words[0] in TIMED and len(words) == 1 else words)
+
+
+def short_name(text: str, width: int) -> str:
+    """A kernel's name that fits: without what most have in common, then cut in its middle."""
+    from rich.cells import cell_len
+
+    if cell_len(text) <= width:
+        return text
+    text = COMMON.sub("", text)
+    tail = (width - 1) // 3
+    return text if cell_len(text) <= width or tail < 4 else f"{text[: width - 1 - tail]}…{text[-tail:]}"

@@ -17,8 +17,8 @@ from traceq.analysis.check import Judgement
 from traceq.analysis.diff import Diff, Part
 from traceq.query import Result
 from traceq.show.palette import colour
-from traceq.show.table import COMMON, console
-from traceq.show.text import printable
+from traceq.show.table import console
+from traceq.show.text import COMMON, printable
 from traceq.units import show_value
 
 Justify = Literal["left", "right"]

@@ -19,32 +19,15 @@ import duckdb
 
 from traceq.errors import Status, TraceqError
 from traceq.store.build import CONFIG, SCHEMA_VERSION, complete, create, create_tables
+from traceq.store.path import DEFAULT as DEFAULT
+from traceq.store.path import is_text as is_text
+from traceq.store.path import store_path as store_path
 
 MEMORY = Path(":memory:")
 STORAGE_VERSION = "v1.5.0"
-DEFAULT = "traceq.duckdb"
 STAGE_ROWS = 16_384
 LOCK_PATIENCE_S = 30.0
 EARLY_S = 600.0  # a folder that got no lock for so long has no owner
-
-
-def store_path(given: str | os.PathLike[str] | None = None) -> Path:
-    """`given`, else `$TRACEQ_STORE`, else `./traceq.duckdb`; TraceqError (store) for a name that DuckDB cannot open."""
-    path = Path(given or os.environ.get("TRACEQ_STORE") or DEFAULT)
-    if "?" in str(path.absolute()) or not is_text(str(path)):
-        raise TraceqError(f"{path}: a store's path has no ? and is UTF-8", "name another with --store", Status.STORE)
-    if path.exists() and not path.is_file():
-        raise TraceqError(f"{path}: a store is a file, and this is none", "name another with --store", Status.STORE)
-    return path
-
-
-def is_text(text: str) -> bool:
-    """Whether `text` is Unicode; bytes of the command line that are no UTF-8 are not."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def open_store(path: Path) -> duckdb.DuckDBPyConnection:

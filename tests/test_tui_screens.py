@@ -1,0 +1,319 @@
+"""Each screen: driven through its main path on real traces, its numbers against --json, and pictures of it.
+
+    python tests/test_tui_screens.py   # draw the pictures in tests/snapshots/ anew; look at what changed
+
+A picture is the SVG that textual exports, without what differs from one export to the next.
+"""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from clirun import shared, traceq
+from tuirun import drive, press, seen, settle
+
+from traceq.ingest.pipeline import Options, ingest
+from traceq.tui.app import SCREENS
+from traceq.tui.screens import sql
+from traceq.tui.screens.kernel import Kernel
+from traceq.tui.view import Drawn
+from traceq.tui.widgets.grid import Grid
+from traceq.tui.widgets.prose import Prose
+from traceq.units import show_value
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+TRACES = {
+    "graphs": (FIXTURES / "h200" / "cudagraph__manual.json.gz", None),
+    "compiled": (FIXTURES / "demo" / "default.json.gz", 28_190_109),
+    "eager": (FIXTURES / "demo" / "eager.json.gz", 43_534_535),
+}
+SIZES = {"80x24": (80, 24), "160x45": (160, 45)}
+KEYS = {
+    "runs": ["1"],
+    "overview": ["2"],
+    "kernels": ["3"],
+    "kernel": ["3", "down", "enter"],
+    "gaps": ["4"],
+    "timeline": ["5"],
+    "kernel-in-time": ["5", "k", "enter"],
+    "diff": ["6"],
+    "sql": ["7", "ctrl+r", "escape"],
+    "queries": ["8"],
+    "question": ["8", "down", "down", "enter"],
+    "help": ["3", "question_mark"],
+    "filter": ["3", "slash", *"elementwise"],
+}
+KERNEL = "rmsnorm_residual"  # of usertriton__triton.json.gz
+# What widgets draw of their rows; a strip names the row under its cursor, the others every row.
+DRAWN = {
+    "busy": ["busy_ns", "idle_ns"],
+    "categories": ["category", "kernel_ns", "pct_of_kernel"],
+    "causes": ["cause", "idle_ns", "pct_of_idle"],
+    "steps": ["step", "gpu_busy_ns", "kernels"],
+    "facts": ["gpu", "step_ns", "steps", "kernels", "kernel_ns", "gemm_pct_of_kernel", "launches"],
+    "trust": ["note"],
+    "sizes": ["kernels"],  # the labels may stand on two lines
+}
+
+
+def make(folder):
+    for label, (file, step_ns) in TRACES.items():
+        outcomes, _ = ingest([str(file)], folder / "traceq.duckdb", Options(label=label, step_ns=step_ns))
+        assert [o.error for o in outcomes] == [None]
+
+
+@pytest.fixture
+def store(tmp_path_factory, monkeypatch):
+    """A store of three real traces, which is the default one of the folder."""
+    monkeypatch.chdir(shared(tmp_path_factory, "tui-screens", make))
+    monkeypatch.delenv("TRACEQ_STORE", raising=False)
+    return Path("traceq.duckdb")
+
+
+def picture(store, keys, size):
+    sql.clock = lambda: 0  # how long a statement took differs
+
+    async def steps(app, pilot):
+        await press(pilot, *keys)
+        return app.export_screenshot()
+
+    drawn = drive(store, steps, size=size, run="eager")
+    drawn = re.sub(r"terminal-\d+", "terminal", drawn)
+    return re.sub(r"\s*@font-face \{.*?\}", "", drawn, flags=re.S)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", KEYS)
+def test_the_screen_looks_as_it_did(store, name, size, tmp_path):
+    drawn = picture(store, KEYS[name], SIZES[size])
+    kept = SNAPSHOTS / f"{name}-{size}.svg"
+    assert kept.exists(), "python tests/test_tui_screens.py draws it"
+    if drawn != kept.read_text("utf-8"):
+        (tmp_path / kept.name).write_text(drawn, "utf-8")
+        pytest.fail(f"{kept.name} is another now: see {tmp_path / kept.name}")
+
+
+def test_every_screen_has_a_picture():
+    assert {screen.NAME for screen in SCREENS.values()} <= set(KEYS)
+
+
+def asked_on(app):
+    return [w for w in app.screen.query("#body *") if isinstance(w, Drawn) and w.asked and w.id]
+
+
+def answers(command):
+    done = traceq(*command.split()[1:], "--json")
+    assert done.status == 0, done
+    return json.loads(done.out)
+
+
+@pytest.mark.parametrize("key", ["2", "3", "4"])
+def test_numbers_on_the_screen_are_those_of_the_query(store, key):
+    async def steps(app, pilot):
+        await press(pilot, key)
+        found = []
+        for widget in asked_on(app):
+            if isinstance(widget, Grid):
+                found.append((widget.id, widget.asked.command(), await widget.sheet.page(0, 10**6)))
+            else:
+                found.append((widget.id, widget.asked.command(), widget.copied()))
+        return found
+
+    for name, command, shown in drive(store, steps, size=(200, 60), run="eager"):
+        answer = answers(command)
+        if isinstance(shown, list):
+            assert shown == [tuple(row.values()) for row in answer["rows"]], name
+            continue
+        if name == "verdict":
+            ceilings, expected = answer["ceilings"].values(), answer["expected"].values()
+            times = [v for v in ceilings if isinstance(v, float)] + [e["likely"] for e in expected]
+            assert len(times) >= 4
+            assert [v for v in times if f"{v:,.2f}×" not in shown] == []
+            assert answer["because"] in unwrapped(shown)
+            continue
+        units = {c["name"]: c["unit"] for c in answer["columns"]}
+        for row in answer["rows"][:1] if name == "steps" else answer["rows"]:
+            for column in DRAWN[name]:
+                if row[column] is not None:
+                    assert show_value(row[column], units[column]).split("\n")[0] in unwrapped(shown), (name, column)
+
+
+def unwrapped(text):
+    return re.sub(r"\s*\n\s*", " ", text) + "\n" + text
+
+
+def test_a_drawn_line_of_the_grid_says_what_its_row_says(store):
+    async def steps(app, pilot):
+        await press(pilot, "3")
+        grid = app.screen.query_one(Grid)
+        row = grid.row
+        return seen(app), row, {c.name: c.unit for c in grid.sheet.columns}
+
+    text, row, units = drive(store, steps, size=(200, 40), run="eager")
+    line = next(line for line in text.splitlines() if show_value(row["total_ns"], "ns") in line)
+    for column in ("category", "origin", "kernels", "total_ns", "pct_of_kernel", "mean_ns"):
+        assert show_value(row[column], units[column]) in line
+
+
+def test_the_diff_screen_has_the_parts_of_traceq_diff(store):
+    async def steps(app, pilot):
+        app.pair = ("eager", "compiled")
+        await press(pilot, "6")
+        return app.screen.query_one("#parts").result.rows, app.screen.query_one("#kernels").sheet, seen(app)
+
+    rows, _, text = drive(store, steps, size=(160, 60))
+    found = answers("traceq diff eager compiled")
+    assert rows == [tuple(row.values()) for row in found["rows"]]
+    assert found["sentence"] in text
+
+
+def test_x_swaps_the_pair_and_u_the_clock(store):
+    async def steps(app, pilot):
+        app.pair = ("eager", "compiled")
+        await press(pilot, "6")
+        first = app.screen.query_one("#parts").clock
+        await press(pilot, "u")
+        second = app.screen.query_one("#parts").clock
+        await press(pilot, "x")
+        return first, second, app.pair
+
+    first, second, pair = drive(store, steps, size=(160, 60))
+    assert (first[0], second[0]) == ("a_estimate_ns", "a_ns")
+    assert pair == ("compiled", "eager")
+
+
+def test_two_runs_are_marked_and_compared(store):
+    async def steps(app, pilot):
+        await press(pilot, "end", "space", "up", "space", "6")
+        return app.pair, app.screen.NAME
+
+    assert drive(store, steps) == (("eager", "compiled"), "diff")
+
+
+def test_a_kernel_opens_on_its_launches_and_its_ncu_command_is_copied(store):
+    async def steps(app, pilot):
+        await press(pilot, "3", "enter")
+        name = app.screen._kernel
+        launches = app.screen.query_one("#launches", Grid).count
+        app.screen.query_one("#ncu", Prose).focus()
+        await press(pilot, "y")
+        return type(app.screen), name, launches, app.clipboard
+
+    screen, name, launches, copied = drive(store, steps, size=(120, 40), run="eager")
+    assert screen is Kernel
+    assert launches == len(answers_of("kernel_launches", name))
+    assert copied == answers_of("ncu_command", name)[0]["command"]
+    assert copied.startswith("ncu --set full")
+
+
+def test_the_source_that_capture_kept_stands_beside_the_launches(tmp_path):
+    """A record as `traceq capture` writes it beside the trace."""
+    trace = tmp_path / "captured.json.gz"
+    shutil.copy(FIXTURES / "h200" / "usertriton__triton.json.gz", trace)
+    source = {"kernel": KERNEL, "language": "triton", "source": "@triton.jit\ndef [/bold] swish(x):\n    pass\n"}
+    facts = {"graph_breaks": [], "recompiles": [], "compile_phases": [], "kernel_sources": [source]}
+    record = {"format": "traceq-capture", "version": 1, "label": "captured", "trace": trace.name, "facts": facts}
+    (tmp_path / "captured.capture.json").write_text(json.dumps(record))
+    outcomes, _ = ingest([str(trace)], tmp_path / "captured.duckdb", Options())
+    assert [o.error for o in outcomes] == [None]
+
+    async def steps(app, pilot):
+        app.push_screen(Kernel(KERNEL))
+        await settle(pilot)
+        return seen(app)
+
+    text = drive(tmp_path / "captured.duckdb", steps, size=(140, 40))
+    assert "@triton.jit" in text
+    assert "def [/bold] swish(x):" in text
+
+
+def answers_of(query, name):
+    done = traceq("query", query, "--run", "eager", "-p", f"name={name}", "-p", "top=NULL", "--json")
+    return json.loads(done.out)["rows"]
+
+
+def test_a_filter_that_finds_nothing_says_so(store):
+    async def steps(app, pilot):
+        await press(pilot, "3", "slash", *"zzz")
+        return seen(app)
+
+    assert "no row has 'zzz': esc clears the filter" in drive(store, steps, run="eager")
+
+
+def test_a_form_asks_again_with_other_values_and_tells_bad_ones(store):
+    async def steps(app, pilot):
+        app.open_question("top_kernels")
+        await settle(pilot)
+        line = next(i for i in app.screen.query("#form Input") if i.name == "top")
+        line.focus()
+        line.value = "3"
+        await press(pilot, "enter")
+        three, command = app.screen.query_one(Grid).count, app.screen.subject().command()
+        line.focus()
+        line.value = "many"
+        await press(pilot, "enter")
+        return three, command, seen(app)
+
+    three, command, text = drive(store, steps, size=(120, 40), run="eager")
+    assert three == 3
+    assert command == "traceq query top_kernels --run eager -p top=3"
+    assert "top='many' is no BIGINT" in text
+
+
+def test_a_run_without_gpu_work_is_explained(tmp_path):
+    case = FIXTURES / "cases" / "hand-33-launches-but-no-kernels" / "input.json"
+    ingest([str(case)], tmp_path / "cpu.duckdb", Options(label="cpu"))
+
+    async def steps(app, pilot):
+        await press(pilot, "2")
+        return seen(app)
+
+    text = drive(tmp_path / "cpu.duckdb", steps, size=(110, 24))
+    assert "cpu has no GPU work" in text
+    assert "ProfilerActivity.CUDA" in text
+
+
+def test_hostile_names_are_shown_as_they_are(tmp_path):
+    case = FIXTURES / "cases" / "hand-69-tui-names-that-look-like-markup" / "input.json"
+    names = {e["name"] for e in json.loads(case.read_text())["traceEvents"] if e.get("cat") == "kernel"}
+    ingest([str(case)], tmp_path / "hostile.duckdb", Options(label="[/bold] a[/"))
+
+    async def steps(app, pilot):
+        await press(pilot, "3")
+        kernels = seen(app)
+        await press(pilot, "ctrl+p", *"Run", "colon")
+        await pilot.pause(0.6)  # the palette gathers what it finds
+        return kernels, seen(app)
+
+    kernels, palette = drive(tmp_path / "hostile.duckdb", steps, size=(250, 40))
+    assert [name for name in names if name not in kernels] == []
+    assert "Run: [/bold] a[/" in palette
+
+
+def test_no_colour_leaves_no_colour(store, monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    drawn = picture(store, ["2"], (80, 24))
+    colours = {c.lower() for c in re.findall(r"#[0-9a-fA-F]{6}", drawn)} - {"#ff5f57", "#febc2e", "#28c840"}
+    assert all(c[1:3] == c[3:5] == c[5:7] for c in colours if c not in WINDOW)
+
+
+WINDOW = {"#292929", "#c5c8c6"}  # the frame that the export draws around the screen
+
+
+if __name__ == "__main__":
+    import tempfile
+
+    SNAPSHOTS.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        os.environ.pop("TRACEQ_STORE", None)
+        os.environ["XDG_STATE_HOME"] = folder
+        make(Path(folder))
+        for name in sys.argv[1:] or KEYS:
+            for size in SIZES:
+                (SNAPSHOTS / f"{name}-{size}.svg").write_text(picture(Path("traceq.duckdb"), KEYS[name], SIZES[size]))

@@ -1,0 +1,1 @@
+"""Small widgets, one a file, that draw the answer to one question."""
