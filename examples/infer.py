@@ -7,7 +7,7 @@ traceq capture --compare eager,default,reduce-overhead,max-autotune --check-outp
 import argparse
 
 import torch
-from looping import device, measured
+from looping import device, measured, scaled
 from torch import nn
 
 
@@ -40,9 +40,9 @@ class Model(nn.Module):
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--steps", type=int, default=900)
-    parser.add_argument("--width", type=int, default=64)
-    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--steps", type=int, default=scaled(900))
+    parser.add_argument("--width", type=int, default=scaled(64))
+    parser.add_argument("--batch", type=int, default=scaled(16))
     parser.add_argument("--mode", help="compile the model by hand: default, reduce-overhead, max-autotune")
     args = parser.parse_args()
     torch.manual_seed(0)

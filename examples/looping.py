@@ -13,6 +13,11 @@ def device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
+def scaled(size: int) -> int:
+    """A size for a GPU, or an eighth of it without one."""
+    return size if torch.cuda.is_available() else max(size // 8, 1)
+
+
 def measured(steps: range) -> Iterator[int]:
     """Each step; after the last one a line that says what a step took, in ns, without waiting between steps."""
     warm = min(WARM_UP, len(steps) // 2)

@@ -12,7 +12,7 @@ become few.
 import argparse
 
 import torch
-from looping import device, measured
+from looping import device, measured, scaled
 from torch import nn
 
 
@@ -43,8 +43,8 @@ class Product(nn.Module):
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("what", choices=["scattered", "gemm", "adam"])
-    parser.add_argument("--steps", type=int, default=900)
-    parser.add_argument("--size", type=int, default=4096)
+    parser.add_argument("--steps", type=int, default=scaled(900))
+    parser.add_argument("--size", type=int, default=scaled(4096))
     parser.add_argument("--mode", help="compile by hand: default, reduce-overhead, max-autotune")
     args = parser.parse_args()
     torch.manual_seed(0)

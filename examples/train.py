@@ -9,7 +9,7 @@ It knows nothing of traceq. At its end it says what a step took by its own clock
 import argparse
 
 import torch
-from looping import device, measured
+from looping import device, measured, scaled
 from torch import nn
 
 
@@ -34,10 +34,10 @@ class Model(nn.Module):
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--steps", type=int, default=900)
-    parser.add_argument("--width", type=int, default=512)
+    parser.add_argument("--steps", type=int, default=scaled(900))
+    parser.add_argument("--width", type=int, default=scaled(512))
     parser.add_argument("--layers", type=int, default=4)
-    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--batch", type=int, default=scaled(16))
     parser.add_argument("--mode", help="compile the model by hand: default, reduce-overhead, max-autotune")
     args = parser.parse_args()
     torch.manual_seed(0)
