@@ -138,6 +138,16 @@ def test_e_writes_what_the_command_line_would(store, ending):
         assert out.read() == command.read()
 
 
+def test_export_to_the_home_of_nobody_is_told(store):
+    async def steps(app, pilot):
+        await press(pilot, "3", "e")
+        app.screen.query_one("#file").value = "~no-such-user/kernels.csv"
+        await press(pilot, "enter")
+        return seen(app)
+
+    assert "No such file or directory" in " ".join(drive(store, steps, size=(160, 50)).split())
+
+
 def test_export_writes_over_nothing(store):
     async def steps(app, pilot):
         await press(pilot, "e")

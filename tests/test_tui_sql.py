@@ -236,3 +236,45 @@ def test_a_store_that_is_empty_can_be_asked(tmp_path, monkeypatch):
     with contextlib.closing(connect(tmp_path / "empty.duckdb")) as con:
         create(con)
     assert "0 rows" in typed(tmp_path / "empty.duckdb", "FROM kernels", look=seen)
+
+
+@pytest.mark.parametrize("text", ["SELECT [1, 2] AS a, 3 AS b", "SELECT {'x': 1} AS a", "SELECT MAP {[1]: 2} AS a"])
+def test_a_first_column_of_lists_is_drawn(store, text):
+    rows = typed(store, text, look=rows_of)
+    assert len(rows) == 1
+
+
+def test_a_column_may_have_quotes_in_its_name(store):
+    async def steps(app, pilot):
+        await press(pilot, "7")
+        app.screen.query_one(Editor).put("""SELECT range AS "a""b", 'x' AS "c""d" FROM range(3)""")
+        await press(pilot, "ctrl+r", "escape", "s", "slash", "x")
+        grid = app.screen.query_one(Grid)
+        return grid.error, await grid.sheet.page(0, 9)
+
+    assert drive(store, steps) == (None, [(2, "x"), (1, "x"), (0, "x")])
+
+
+def test_a_fault_that_speaks_of_interrupts_is_told(store):
+    error = typed(store, "SELECT interrupts FROM kernels", look=lambda app: app.screen.query_one(Grid).error)
+    assert "interrupts" in error
+
+
+def test_after_a_fault_there_is_no_row_to_copy_or_open(store):
+    async def steps(app, pilot):
+        await press(pilot, "7")
+        for text in ("SELECT 1", "SELECT nothing"):
+            app.screen.query_one(Editor).put(text)
+            await press(pilot, "ctrl+r")
+        await press(pilot, "escape", "y", "enter", "s")
+        return app.screen.query_one(Grid).row, app.screen.copied()
+
+    assert drive(store, steps) == (None, "")
+
+
+def test_a_reload_leaves_the_keys_with_the_rows(store):
+    async def steps(app, pilot):
+        await press(pilot, "7", "ctrl+r", "escape", "r", "1")
+        return app.screen.NAME
+
+    assert drive(store, steps) == "runs"

@@ -157,7 +157,7 @@ class Given:
 
     def keep(self, con: duckdb.DuckDBPyConnection) -> tuple[Column, ...]:
         """Make the temporary table `base` of the rows."""
-        columns = ", ".join(f'"{c.name}" {c.type}' for c in self.result.columns)
+        columns = ", ".join(f"{_named(c.name)} {c.type}" for c in self.result.columns)
         _execute(con, f"CREATE TEMP TABLE base ({columns})", None)
         if self.result.rows:
             con.executemany(
@@ -319,7 +319,7 @@ class Question:
         try:
             return work(con)
         except Exception as error:
-            if self._is_cancelled or "interrupt" in str(error).lower():
+            if self._is_cancelled or _is_interrupt(error):
                 raise ClosedError from error
             raise
         finally:
@@ -370,7 +370,7 @@ class Sheet:
 
     async def arrange(self, order: str | None, is_descending: bool, words: str) -> int:
         """Sort by a column (None: as the question does) and keep rows with every word in some text; how many remain."""
-        by = f'"{order}" {"DESC" if is_descending else "ASC"} NULLS LAST, rowid' if order else "rowid"
+        by = f"{_named(order)} {'DESC' if is_descending else 'ASC'} NULLS LAST, rowid" if order else "rowid"
         keep, values = _filter(self.columns, words)
 
         def work(con: duckdb.DuckDBPyConnection) -> int:
@@ -433,12 +433,26 @@ def _execute(con: duckdb.DuckDBPyConnection, text: str, values: Any) -> duckdb.D
         raise TraceqError(*query.explain(error)) from error
 
 
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Whether DuckDB was stopped, by its type: a column may be called `interrupts`."""
+    import duckdb
+
+    while error is not None and not isinstance(error, duckdb.InterruptException):
+        error = error.__cause__
+    return error is not None
+
+
+def _named(column: str) -> str:
+    """A column's name in SQL, whatever is in it."""
+    return '"{}"'.format(column.replace('"', '""'))
+
+
 def _count(con: duckdb.DuckDBPyConnection, table: str) -> int:
     return int(_execute(con, f"SELECT count(*) FROM {table}", None).fetchall()[0][0])
 
 
 def _filter(columns: tuple[Column, ...], words: str) -> tuple[str, list[str]]:
-    texts = [f'"{c.name}"' for c in columns if c.type == "VARCHAR"]
+    texts = [_named(c.name) for c in columns if c.type == "VARCHAR"]
     wanted = words.lower().split()
     if not texts or not wanted:
         return "true", []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -48,10 +49,10 @@ class Export(ModalScreen[None]):
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Write."""
-        background(self, partial(self._write, Path(event.value).expanduser()), "write")
+        background(self, partial(self._write, os.path.expanduser(event.value)), "write")
 
-    async def _write(self, path: Path) -> None:
-        app = cast("TraceqApp", self.app)
+    async def _write(self, name: str) -> None:
+        path, app = Path(name), cast("TraceqApp", self.app)
         fault = self.query_one("#fault", Static)
         try:
             if path.suffix not in ENDINGS:

@@ -82,7 +82,7 @@ class Sql(View):
         else:
             editor.put(FIRST)
             grid.fail("ctrl+r runs the statement")
-        editor.focus()
+            editor.focus()
 
     async def _learn(self) -> None:
         try:

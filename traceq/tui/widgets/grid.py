@@ -36,6 +36,7 @@ MOST_TEXT = 60
 LONG_NAMES = KERNEL_NAMES | {"a_name", "b_name", "next_work", "function"}
 LONGEST = 4000  # characters of a value that are looked at: a name may have any length
 GAP = 2
+MARK = 2  # cells of a sign and the space after it
 COLOURED = {"category", "cause", "origin", "launch_state", "phase", "role"}
 KEEP = 24  # columns that a text column is not pressed below
 
@@ -115,6 +116,7 @@ class Grid(ScrollView, can_focus=True):
         if self.sheet is not None:
             self.sheet.close()
         self.sheet, self.error = None, text
+        self._pages.clear()
         self._resize()
 
     @property
@@ -126,7 +128,6 @@ class Grid(ScrollView, can_focus=True):
     def row(self) -> dict[str, Any] | None:
         """The row under the cursor, once its page is here."""
         found = self._row(self.cursor)
-        assert self.sheet or found is None
         return dict(zip((c.name for c in self._all()), found, strict=True)) if found else None
 
     @property
@@ -286,7 +287,7 @@ class Grid(ScrollView, can_focus=True):
         self.virtual_size = Size(self.size.width, self.count + 1)
         more = f" of {self.sheet.total:,}" if self.sheet and self.sheet.total != self.count else ""
         order = f"by {self.sorted_by} {'▼' if self.is_descending else '▲'}" if self.sorted_by else ""
-        words = [f"{self.count:,}{more} rows" if self.count != 1 else f"1{more} row", order]
+        words = [f"{self.count:,}{more} rows" if self.count != 1 else f"1{more} row", order] if self.sheet else []
         self.border_subtitle = Text(printable(" · ".join(w for w in words if w)))
         self.refresh()
 
@@ -301,7 +302,9 @@ class Grid(ScrollView, can_focus=True):
     def _laid_out(self) -> list[tuple[int, int]]:
         """(number, width) of the columns from the first drawn on that fit; texts share what the numbers leave."""
         columns = self.shown_columns
-        wide = self._widths
+        wide = dict(self._widths)
+        if columns and self.marks:
+            wide[columns[0].name] += MARK
         room = self.scrollable_content_region.width
         keep = {c.name: max(KEEP, room // 3) if c.name in LONG_NAMES else KEEP for c in columns}
         least = [wide[c.name] if c.is_number else min(wide[c.name], keep[c.name]) for c in columns]
@@ -381,7 +384,7 @@ class Grid(ScrollView, can_focus=True):
             text = self._cell(value, column)
             if column.name in LONG_NAMES:
                 text = short_name(text, size)
-            if number == 0 and value in self.marks:
+            if number == 0 and isinstance(value, str) and value in self.marks:  # a list is no key
                 text = f"{self.marks[value]} {text}"
             text = text.rjust(size) if column.is_number else fit(text, size)
             style = base
