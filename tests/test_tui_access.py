@@ -250,6 +250,25 @@ def test_what_is_no_trace_is_refused_in_one_line(tmp_path):
     assert terminal.quit() == 3
 
 
+def test_a_trace_that_is_refused_is_refused_once(tmp_path):
+    (tmp_path / "notes.txt").write_text("no trace")
+    done = traceq("tui", "notes.txt", cwd=tmp_path, env={"TEXTUAL_DRIVER": "none"})  # it never comes to a screen
+    assert (done.status, done.err.count("traceq: error:")) == (3, 1)
+
+
+def test_a_trace_that_is_not_there_is_no_store_to_be_made(tmp_path):
+    done = traceq("tui", "gone.json.gz", cwd=tmp_path, env={"TEXTUAL_DRIVER": "none"})
+    assert done.status == 3
+    assert "gone.json.gz: No such file" in done.err
+
+
+def test_an_empty_file_named_as_a_store_is_explained_as_one(tmp_path):
+    (tmp_path / "empty.duckdb").touch()
+    terminal = Terminal("empty.duckdb", cwd=tmp_path)
+    terminal.read_until("not a store")
+    assert terminal.quit() == 0
+
+
 def test_serve_says_what_to_install(tmp_path):
     done = traceq("tui", "--serve", cwd=tmp_path, env={"PYTHONPATH": f"{without_serve(tmp_path)}:{ROOT}"})
     assert done.status == 2

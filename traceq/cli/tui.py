@@ -28,6 +28,7 @@ temporary store first. --serve shows the same in a browser; without a login, so 
 says otherwise (from afar: ssh -L 8000:localhost:8000 HOST).
 """
 MAGIC = b"DUCK"
+STORE_SUFFIX = ".duckdb"
 
 
 @click.command("tui", epilog=EPILOG)
@@ -59,7 +60,7 @@ def _store(path: Path | None) -> Iterator[Path]:
         from traceq.tui.access import newest_store
 
         path = newest_store(Path())
-    if path is None or not path.exists() or _is_database(path):
+    if path is None or _is_store(path):
         yield store_path(path)
         return
     with tempfile.TemporaryDirectory(prefix="traceq-tui-") as folder:
@@ -68,7 +69,10 @@ def _store(path: Path | None) -> Iterator[Path]:
         yield store
 
 
-def _is_database(path: Path) -> bool:
+def _is_store(path: Path) -> bool:
+    """By what it begins with; by its name where it is not there or empty."""
+    if path.suffix == STORE_SUFFIX:
+        return True
     if not path.is_file():
         return False
     with open(path, "rb") as file:
@@ -82,7 +86,9 @@ def _ingest(path: Path, store: Path) -> None:
     with narrate.progress() as report:
         outcomes, _ = ingest([str(path)], store, Options(), report)
     errors = [outcome.error for outcome in outcomes if outcome.error]
+    if len(errors) == len(outcomes):
+        for error in errors[:-1]:
+            narrate.fail(error)
+        raise errors[-1] if errors else TraceqError(f"{path}: no trace in it", "traceq ingest --help", Status.INPUT)
     for error in errors:
         narrate.fail(error)
-    if len(errors) == len(outcomes):
-        raise errors[0] if errors else TraceqError(f"{path}: no trace in it", "traceq ingest --help", Status.INPUT)
