@@ -303,6 +303,45 @@ def test_no_colour_leaves_no_colour(store, monkeypatch):
     assert all(c[1:3] == c[3:5] == c[5:7] for c in colours if c not in WINDOW)
 
 
+def test_a_mark_cuts_no_label(store):
+    async def steps(app, pilot):
+        await press(pilot, "1", "home", "space", "down", "space")
+        return seen(app), [row["run"] for row in app.runs]
+
+    text, labels = drive(store, steps, size=(80, 24))
+    assert f"a {labels[0]} " in text
+    assert f"b {labels[1]} " in text
+
+
+def test_a_comparison_begins_with_its_sentence(store):
+    async def steps(app, pilot):
+        await press(pilot, "6")
+        await pilot.pause(0.1)
+        return seen(app).splitlines()[2]
+
+    assert drive(store, steps, size=(80, 24)).lstrip()[0] in "▼▲=?"
+
+
+@pytest.mark.parametrize("number", [n for n in SCREENS if n != 7])  # there the editor has the letters
+def test_the_keys_that_explain_the_others_are_in_sight_in_forty_columns(store, number):
+    async def steps(app, pilot):
+        await press(pilot, str(number))
+        return seen(app).splitlines()[-1]
+
+    assert "? Help  q Quit" in drive(store, steps, size=(40, 12))
+
+
+def test_rows_of_bars_are_cut_and_not_wrapped(store):
+    async def steps(app, pilot):
+        await press(pilot, "4")
+        causes = app.screen.query_one("#causes")
+        return causes.render().plain.splitlines(), causes.rows, causes.content_size.width
+
+    lines, rows, width = drive(store, steps, size=(40, 24))
+    assert len(lines) == 1 + len(rows)
+    assert max(map(len, lines)) <= width
+
+
 WINDOW = {"#292929", "#c5c8c6"}  # the frame that the export draws around the screen
 
 

@@ -53,6 +53,7 @@ SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 PATIENCE_S = 0.2
 FRAME_S = 0.1
 FILTER_S = 0.08
+FIRST = {"help", "quit"}  # where a line is too short for all keys, these explain the others, and end
 
 
 @runtime_checkable
@@ -299,6 +300,7 @@ class View(Screen[None]):
 
     def _tell_command(self) -> None:
         command = self.command()
+        command = command.replace("\n", " ")  # as one line here; `Y` copies it as it is
         self._say("#command", Text(printable(f"$ {command}" if command else ""), no_wrap=True, overflow="ellipsis"))
 
         self._tell_keys()
@@ -307,12 +309,12 @@ class View(Screen[None]):
         """Keys that do something here, each of which can be clicked; textual's own footer is slow to change."""
         accent = self.app.current_theme.accent or ""
         text = Text(no_wrap=True, overflow="ellipsis")
-        for _, binding, is_enabled, _ in self.active_bindings.values():
-            if binding.show and is_enabled:
-                clicked = Style(meta={"@click": f"simulate_key('{binding.key}')"})
-                text.append(f"{self.app.get_key_display(binding)} ", Style(color=accent, bold=True))
-                text.append(binding.description, clicked)
-                text.append("  ")
+        shown = [active.binding for active in self.active_bindings.values() if active.binding.show and active.enabled]
+        for binding in sorted(shown, key=lambda binding: binding.action not in FIRST):
+            clicked = Style(meta={"@click": f"simulate_key('{binding.key}')"})
+            text.append(f"{self.app.get_key_display(binding)} ", Style(color=accent, bold=True))
+            text.append(binding.description, clicked)
+            text.append("  ")
         self._say("#keys", text)
 
     def _say(self, where: str, text: Text) -> None:

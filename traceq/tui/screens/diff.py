@@ -103,7 +103,8 @@ class Diff(View):
             ("#kernels", tables.kernels(found)),
         ):
             self.put(self.query_one(widget), Given(result, words))
-        parts.focus()
+        parts.focus(scroll_visible=False)
+        self.call_after_refresh(self.query_one(VerticalScroll).scroll_home, animate=False)  # begin with the sentence
 
     def _set_clock(self, clock: str) -> None:
         parts = self.query_one("#parts", Waterfall)

@@ -62,7 +62,13 @@ class Answer(Widget, can_focus=True):
 
     def render(self) -> Text:
         width, height = self.content_size
-        return self._text(width, height)
+        text = self._text(width, height)
+        if self._is_prose():
+            return text
+        drawn = text.split("\n")
+        for line in drawn:
+            line.truncate(width)  # a line is a row: where there is no room, it is cut and not wrapped
+        return Text("\n").join(drawn)
 
     def get_content_height(self, container: Any, viewport: Any, width: int) -> int:
         text = self._text(width, 0)

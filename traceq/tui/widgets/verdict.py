@@ -29,7 +29,7 @@ class Verdict(Answer):
         assert found
         text = Text(overflow="ellipsis")
         text.append(printable(f"{found.recommendation}: {found.because}"), style="bold")
-        text.append(f"\n{found.gain_class} gain, confidence {found.confidence}", style="dim")
+        text.append(f"\ngain: {found.gain_class} · confidence: {found.confidence}", style="dim")
         c = found.ceilings
         bounds = [("bound, any mode", c.both), ("bound, graphs alone", c.graphs), ("bound, of GPU busy", c.fusion_busy)]
         rows = [(label, value, "" if value is None else f"{value:,.2f}×") for label, value in bounds]
