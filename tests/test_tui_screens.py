@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from clirun import shared, traceq
+from rich.cells import cell_len
 from tuirun import drive, press, seen, settle
 
 from traceq.ingest.pipeline import Options, ingest
@@ -22,6 +23,7 @@ from traceq.tui.app import SCREENS
 from traceq.tui.screens import sql
 from traceq.tui.screens.kernel import Kernel
 from traceq.tui.view import Drawn
+from traceq.tui.widgets.answer import Answer
 from traceq.tui.widgets.grid import Grid
 from traceq.tui.widgets.prose import Prose
 from traceq.units import show_value
@@ -329,6 +331,21 @@ def test_the_keys_that_explain_the_others_are_in_sight_in_forty_columns(store, n
         return seen(app).splitlines()[-1]
 
     assert "? Help  q Quit" in drive(store, steps, size=(40, 12))
+
+
+@pytest.mark.parametrize("number", [2, 3, 4, 6])
+def test_what_a_panel_draws_fits_it(store, number):
+    async def steps(app, pilot):
+        await press(pilot, str(number))
+        panels = [p for p in app.screen.query(Answer) if p.rows and not p._is_prose() and p.content_size.width]
+        return [
+            (panel.id, line)
+            for panel in panels
+            for line in panel.draw(*panel.content_size).plain.splitlines()
+            if cell_len(line.rstrip()) > panel.content_size.width
+        ]
+
+    assert drive(store, steps, size=(80, 60)) == []
 
 
 def test_rows_of_bars_are_cut_and_not_wrapped(store):

@@ -28,7 +28,7 @@ class Waterfall(Answer):
         shown = [row for row in self.rows if abs(pick(row, delta)) >= SMALL * most]
         labels = [" ".join(str(row[n]) for n in self._labels if row[n]) for row in shown]
         wide = min(max(map(len, [*labels, *self.names, "others"])), width // 3)
-        room = width - wide - 14
+        room = max(width - wide - 14, 1)
         at, low, high = begin, min(begin, 0.0), begin
         for row in self.rows:
             at += pick(row, delta)
@@ -38,11 +38,14 @@ class Waterfall(Answer):
 
         def line(label: str, left: float, right: float, value: float, style: str, glyph: str) -> None:
             start, stop = round((min(left, right) - low) * scale), round((max(left, right) - low) * scale)
+            if value:  # at least a cell, at the right end too
+                start = min(start, room - 1)
+                stop = max(stop, start + 1)
             sign = "+" if glyph == "▒" and value > 0 else ""
             text.append(fit(printable(label), wide) + " ")
             text.append(" " * start)
-            text.append(glyph * max(stop - start, 1 if value else 0), style=style)
-            text.append(" " * (room - max(stop, start + 1 if value else start)))
+            text.append(glyph * (stop - start), style=style)
+            text.append(" " * (room - stop))
             text.append(f"{sign}{show_value(value, 'ns')}".rjust(13) + "\n")
 
         line(self.names[0], 0, begin, begin, self.style("gemm"), "█")
