@@ -24,6 +24,7 @@ from traceq.tui.screens import sql
 from traceq.tui.screens.kernel import Kernel
 from traceq.tui.view import Drawn
 from traceq.tui.widgets.answer import Answer
+from traceq.tui.widgets.bars import Bars
 from traceq.tui.widgets.grid import Grid
 from traceq.tui.widgets.prose import Prose
 from traceq.units import show_value
@@ -346,6 +347,12 @@ def test_what_a_panel_draws_fits_it(store, number):
         ]
 
     assert drive(store, steps, size=(80, 60)) == []
+
+
+def test_the_hint_of_a_fault_stands_below_it():
+    panel = Bars("Shares", "name", "share")
+    panel.fail("no \x1b step\nhint: record three")
+    assert panel.render().plain == "no \\x1b step\nhint: record three"
 
 
 def test_rows_of_bars_are_cut_and_not_wrapped(store):

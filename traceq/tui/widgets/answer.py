@@ -94,7 +94,7 @@ class Answer(Widget, can_focus=True):
 
     def _text(self, width: int, height: int) -> Text:
         if self.error:
-            return Text(printable(self.error), style="red")
+            return Text("\n".join(map(printable, self.error.split("\n"))), style="red")
         if self.result is None:
             return Text("…", style="dim")
         if not self.rows:
