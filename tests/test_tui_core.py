@@ -138,6 +138,23 @@ def test_e_writes_what_the_command_line_would(store, ending):
         assert out.read() == command.read()
 
 
+def test_what_is_typed_into_a_form_is_seen(store):
+    async def steps(app, pilot):
+        await press(pilot, "8", "slash", *"top_kernels", "enter", "enter", "shift+tab", *"73")
+        return seen(app)
+
+    line = next(line for line in drive(store, steps).splitlines() if line.split()[:1] == ["top"])
+    assert line.split()[1] == "73"
+
+
+def test_a_filter_that_leaves_no_question_says_so(store):
+    async def steps(app, pilot):
+        await press(pilot, "8", "slash", *"zzz", "enter", "enter")
+        return seen(app)
+
+    assert "no question has 'zzz': esc clears the filter" in drive(store, steps)
+
+
 def test_export_to_the_home_of_nobody_is_told(store):
     async def steps(app, pilot):
         await press(pilot, "3", "e")

@@ -9,6 +9,7 @@ from textual.widget import Widget
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
+from traceq.show.text import printable
 from traceq.tui.view import View
 
 
@@ -56,6 +57,10 @@ class Library(View):
                 area = found.area
                 listed.add_option(Option(Text(area, style="bold"), disabled=True))
             listed.add_option(Option(Text.assemble(f"  {found.name:<22} ", (found.title, "dim")), id=found.name))
+        if not area:
+            listed.add_option(
+                Option(Text(f"no question has {printable(repr(words))}: esc clears the filter"), disabled=True)
+            )
         listed.action_first()
 
     def _filter(self, words: str) -> None:

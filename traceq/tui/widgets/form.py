@@ -21,7 +21,7 @@ class Form(VerticalScroll, can_focus=False):
     Form Horizontal { height: 1; }
     Form Label { width: 14; }
     Form Input { width: 24; height: 1; border: none; background: $panel; padding: 0 1; }
-    Form Input:focus { background: $accent 30%; }
+    Form Input:focus { border: none; background: $accent 30%; }
     Form .meaning { width: 1fr; padding: 0 1; color: $text-muted; }
     """
 
