@@ -130,6 +130,17 @@ def test_it_opens_on_the_first_good_step_and_0_shows_everything(store):
     assert span.dur_ns >= whole["dur_ns"]
 
 
+def test_0_wins_over_a_jump_that_is_under_way(store):
+    async def steps(app, pilot):
+        await press(pilot, "5")
+        app.screen.action_jump("next_step")  # keys in haste: its answer comes after the next key
+        app.screen.action_all()
+        await settle(pilot)
+        return app.screen.query_one(Gantt).span.start_ns
+
+    assert drive(store, steps, size=SIZE, run="eager") == 0
+
+
 def test_s_goes_from_step_to_step_and_says_when_there_is_no_more(store):
     starts = [place("step", step=n)["start_ns"] for n in (3, 4, 5)]
     for keys, at in ((["s"], 1), (["s", "s"], 2), (["s", "s", "s"], 2), (["s", "s", "S"], 1)):

@@ -204,7 +204,8 @@ class Timeline(View):
     # Keys
 
     def action_all(self) -> None:
-        """The whole trace."""
+        """The whole trace, though a jump be under way."""
+        self.workers.cancel_group(self, "jump")
         gantt = self.query_one(Gantt)
         if gantt.lanes:
             at_ns = gantt.at_ns
