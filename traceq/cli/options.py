@@ -14,10 +14,12 @@ import click
 from traceq.errors import Status, TraceqError
 from traceq.query import Result
 from traceq.show import formats, narrate
-from traceq.store import rules
+from traceq.store import files, rules
 
 TABLE_ROWS = 50
-ENDINGS = {".json": "json", ".jsonl": "jsonl", ".csv": "csv", ".md": "markdown", ".parquet": "parquet"}
+ENDINGS = {
+    ".json": "json", ".jsonl": "jsonl", ".csv": "csv", ".md": "markdown", ".parquet": "parquet", ".xml": "junit",
+}  # fmt: skip
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 Draw = Callable[[IO[str]], None]
 
@@ -66,7 +68,9 @@ def output_options_with(*formats_too: str) -> Decorator:
             is_quiet: bool,
             **more: Any,
         ) -> Any:
-            chosen = "json" if is_json else format_ or ENDINGS.get(path.suffix if path else "", "table")
+            known = (*formats.FORMATS, *formats_too)
+            ending = ENDINGS.get(path.suffix if path else "", "table")
+            chosen = "json" if is_json else format_ or (ending if ending in known else "table")
             output = Output(chosen, limit, is_wide, path, is_quiet)
             return function(*args, output=output, **more)
 
@@ -161,10 +165,8 @@ class Output:
 
     def _open(self, mode: str, **how: Any) -> Any:
         assert self.path is not None
-        if self.path.is_file():
-            with open(self.path, "rb") as old:
-                if old.read(12)[8:] == b"DUCK":
-                    raise TraceqError(f"{self.path}: -o would overwrite a store", "name another file", Status.USAGE)
+        if files.is_database(self.path):
+            raise TraceqError(f"{self.path}: -o would overwrite a store", "name another file", Status.USAGE)
         try:
             return open(self.path, mode, **how)
         except OSError as error:

@@ -42,8 +42,9 @@ def diff(found: Diff, out: IO[str], is_wide: bool) -> None:
     for line in found.caveats:
         _say(screen, f"note: {line}", "yellow")
     labels = [_short(side.label, LABEL) for side in (found.first, found.second)]
-    _title(screen, "Per step", "medians; un-profiled times say how fast it is, the others are from the traces")
-    _measures(screen, found, labels)
+    if any(m.first or m.second for m in found.measures):
+        _title(screen, "Per step", "medians; un-profiled times say how fast it is, others are traced")
+        _measures(screen, found, labels)
     if found.parts:
         _title(screen, "Where the difference comes from", _means(found))
         _parts(screen, found, labels)
@@ -135,6 +136,7 @@ def _blocker(b: Blocker) -> str:
 
 
 STATUSES = {"ok": GOOD, "crossed": BAD, "not judged": "yellow"}
+UNSAID = ("within the threshold", "the difference is real")  # of a status that says as much
 
 
 def check(judged: Sequence[Judgement], out: IO[str], is_wide: bool) -> None:
@@ -160,9 +162,10 @@ def check(judged: Sequence[Judgement], out: IO[str], is_wide: bool) -> None:
         values = [Text(show_value(value, j.unit)) for value in (j.base, j.new)]
         pct = f"{100 * d.value / j.base:+.1f}" if j.base else ""
         changed = [Text(_signed(d.value, j.unit)), Text(pct)]
-        status = Text(f"{j.status}: {j.reason}", STATUSES[j.status])
+        reason = "" if j.reason in UNSAID else f": {j.reason}"
+        status = Text(f"{j.status}{reason}", STATUSES[j.status])
         rows.append([Text(t.measure), Text(f"{t.kind} {t.text.partition('=')[2]}"), *values, *changed, status])
-    _draw(screen, heads, rows)
+    _draw(screen, heads, rows, does_wrap=True)
 
 
 def _means(found: Diff) -> str:
@@ -320,8 +323,12 @@ def _more(screen: Console, count: int) -> None:
         _say(screen, f"… {count} more (--json has all)", "dim")
 
 
-def _draw(screen: Console, heads: Sequence[tuple[str, Justify]], rows: Sequence[Sequence[Text]]) -> None:
-    """A table in which text is cut where room is short, and numbers never."""
+def _draw(
+    screen: Console, heads: Sequence[tuple[str, Justify]], rows: Sequence[Sequence[Text]], does_wrap: bool = False
+) -> None:
+    """A table in which text is cut where room is short (the last column: wrapped), and numbers never; no rows, none."""
+    if not rows:
+        return
     widths = [max(cell_len(head), *(row[n].cell_len for row in rows)) for n, (head, _) in enumerate(heads)]
     room = screen.width - GAP * (len(heads) - 1)
     texts = sorted((n for n, (_, justify) in enumerate(heads) if justify == LEFT), key=lambda n: widths[n])
@@ -331,9 +338,10 @@ def _draw(screen: Console, heads: Sequence[tuple[str, Justify]], rows: Sequence[
         left -= widths[n]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     for (head, justify), width in zip(heads, widths, strict=True):
-        table.add_column(Text(head), justify=justify, width=width, no_wrap=True)
+        table.add_column(Text(head), justify=justify, width=width, no_wrap=not does_wrap)
     for row in rows:
-        table.add_row(*(_fitted(cell, width) for cell, width in zip(row, widths, strict=True)))
+        cells = [_fitted(cell, width) for cell, width in zip(row, widths, strict=True)]
+        table.add_row(*cells[:-1], row[-1] if does_wrap else cells[-1])
     screen.print(table)
 
 
