@@ -6,6 +6,7 @@ import contextlib
 import functools
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -104,6 +105,9 @@ class Output:
     ) -> None:
         """Write `result`: a table by `draw`, formats of the verb by `own`. Notes on it go to standard error."""
         hidden: list[str] = []
+        is_drawn = (draw and self.format == "table") or self.format in (own or {})
+        if self.limit is not None and len(result.rows) > self.limit and not is_drawn:
+            result = replace(result, rows=result.rows[: self.limit], truncated=True)
         try:
             if self.format == "parquet":
                 with self._bytes() as file:
