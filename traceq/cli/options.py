@@ -98,6 +98,7 @@ class Output:
         self.is_wide = is_wide
         self.path = path
         self.is_quiet = is_quiet
+        self.asked = limit if limit is not None and limit >= 0 else None
         self.limit = (TABLE_ROWS if format_ == "table" else None) if limit is None else (None if limit < 0 else limit)
 
     def write(
@@ -106,8 +107,8 @@ class Output:
         """Write `result`: a table by `draw`, formats of the verb by `own`. Notes on it go to standard error."""
         hidden: list[str] = []
         is_drawn = (draw and self.format == "table") or self.format in (own or {})
-        if self.limit is not None and len(result.rows) > self.limit and not is_drawn:
-            result = replace(result, rows=result.rows[: self.limit], truncated=True)
+        if self.asked is not None and len(result.rows) > self.asked and not is_drawn:
+            result = replace(result, rows=result.rows[: self.asked], truncated=True)
         try:
             if self.format == "parquet":
                 with self._bytes() as file:
