@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -155,6 +156,8 @@ def save(found: Snapshot, path: Path) -> None:
         new.write_text(text, "utf-8")
         new.replace(path)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            new.unlink()
         raise TraceqError(
             f"{path}: {error.strerror}", "--save names a file that can be written", Status.USAGE
         ) from error
