@@ -373,7 +373,7 @@ def exported(tmp_path_factory):
         yield con
 
 
-# What an export of this fixture has no data for: no operators, no allocator, no shapes, no stacks, and it is no capture.
+# What an export of this fixture has no data for: operators, the allocator, shapes, stacks, a record of a capture.
 NOT_IN_NODE = {
     "captures", "compile_signs", "compile_time", "graph_breaks", "kernel_source", "kernel_sources", "recompiles",
     "timings", "unfused_kernels",
