@@ -102,8 +102,31 @@ def test_the_bound_is_finite_without_heavy_kernels(tmp_path):
 
 def test_steps_that_were_not_recorded_are_said(tmp_path):
     con = opened(tmp_path, eager=trace([[(ADD, 5)]]))
-    with pytest.raises(TraceqError, match="of 1 steps no two that count follow on one another"):
+    with pytest.raises(TraceqError, match="eager: nothing to advise on: only one step was recorded"):
         advise(con, "eager")
+
+
+def test_what_is_missing_is_named_with_what_records_it(tmp_path):
+    steps = trace([[(ADD, 5)]] * 3)
+    bare = [e for e in steps["traceEvents"] if e["cat"] != "user_annotation"]
+    host = [e for e in steps["traceEvents"] if e["cat"] != "kernel"]
+    con = opened(tmp_path, bare=steps | {"traceEvents": bare}, host=steps | {"traceEvents": host})
+    for run, why, hint in (
+        ("bare", "no steps are marked", "--step-range"), ("host", "no kernels were recorded", "ProfilerActivity.CUDA"),
+    ):  # fmt: skip
+        with pytest.raises(TraceqError, match=f"{run}: nothing to advise on: {why}") as caught:
+            advise(con, run)
+        assert hint in caught.value.hint
+
+
+def test_a_step_shorter_than_its_heavy_work_is_doubted(tmp_path):
+    con = opened(tmp_path, eager=(trace([[(GEMM, 100)]] * 4), {"step_ns": 1000}))
+    assert any("is that time of this program?" in line for line in advise(con, "eager").not_visible)
+
+
+def test_busy_time_is_bounded_by_itself_where_there_is_next_to_none(tmp_path):
+    con = opened(tmp_path, eager=trace([[(ADD, 1)]] * 4))
+    assert advise(con, "eager").ceilings.fusion_busy == 1.0
 
 
 def test_a_step_full_of_heavy_work_is_left_as_it_is(tmp_path):

@@ -1,22 +1,34 @@
-"""Captures made by `traceq capture` on a CPU, read in where there is no torch."""
+"""Captures made by `traceq capture` on a CPU and on an H200, read in where there is no torch."""
+
+import json
 
 import pytest
-from clirun import ROOT, rows, shared
+from clirun import ROOT, rows, shared, traceq
 
 from traceq.ingest.pipeline import Options, ingest
 
 CAPTURES = ROOT / "fixtures" / "captures"
+ON_H200 = ROOT / "fixtures" / "captures-h200"
+MODES = ["eager", "default", "reduce-overhead", "max-autotune"]
 LINE_OF_ITEM = 12
 
 
-def made(to):
-    outcomes, _ = ingest([str(CAPTURES)], to / "store.duckdb", Options())
-    assert [(o.result, o.notes, o.error) for o in outcomes] == [("ingested", [], None)] * 2, outcomes
+def taken_in(captures, number):
+    def make(to):
+        outcomes, _ = ingest([str(captures)], to / "store.duckdb", Options())
+        assert [(o.result, o.notes, o.error) for o in outcomes] == [("ingested", [], None)] * number, outcomes
+
+    return make
 
 
 @pytest.fixture
 def store(tmp_path_factory):
-    return shared(tmp_path_factory, "captures", made) / "store.duckdb"
+    return shared(tmp_path_factory, "captures", taken_in(CAPTURES, 2)) / "store.duckdb"
+
+
+@pytest.fixture
+def h200(tmp_path_factory):
+    return shared(tmp_path_factory, "captures-h200", taken_in(ON_H200, 4)) / "store.duckdb"
 
 
 def test_records_name_their_runs(store):
@@ -40,3 +52,32 @@ def test_the_break_and_the_recompilation_are_those_that_torch_counts(store):
 def test_what_needs_a_gpu_is_not_recorded(store):
     for row in rows(store, "query", "captures"):
         assert (row["gpu_busy_ns"], row["kernels"], row["peak_bytes"]) == (None, None, None)
+
+
+def test_the_table_of_modes_says_what_the_records_say(h200):
+    found = {r["mode"]: r for r in rows(h200, "query", "captures")}
+    assert sorted(found) == sorted(MODES)
+    assert found["eager"]["speedup"] == 1
+    for mode, row in found.items():
+        record = json.loads((ON_H200 / f"scattered-{mode}.capture.json").read_text())
+        assert row["peak_bytes"] == record["peak_memory_bytes"]
+        assert row["step_ns"] == pytest.approx(record["step_pipelined_ns"]["median"], abs=1)
+        assert row["compile_ns"] == sum(p["ns"] for p in record["facts"]["compile_phases"])
+
+
+def test_one_kernel_takes_the_place_of_five(h200):
+    kernels = {r["mode"]: r["kernels"] for r in rows(h200, "query", "captures")}
+    assert kernels == {"eager": 5, "default": 1, "reduce-overhead": 2, "max-autotune": 2}
+
+
+def test_each_triton_kernel_of_a_trace_has_its_source(h200):
+    launched = rows(h200, "sql", "SELECT DISTINCT run, name FROM kernels WHERE name LIKE 'triton_%'")
+    known = rows(h200, "sql", "SELECT label AS run, kernel AS name FROM kernel_sources JOIN runs USING (run_id)")
+    assert len(launched) == 3
+    assert all(kernel in known for kernel in launched)
+
+
+def test_twice_as_fast_is_no_noise(h200):
+    said = traceq("diff", "scattered/eager", "scattered/default", "--store", h200).out
+    assert said.startswith("scattered/default is 1.99× as fast as scattered/eager")
+    assert "real" in said.splitlines()[0]

@@ -5,10 +5,10 @@ import random
 from xml.etree import ElementTree
 
 import pytest
-from clirun import traceq
-from made_traces import ADD, GEMM, store_of, trace
+from clirun import environment, traceq
+from made_traces import ADD, GEMM, opened, store_of, trace
 
-from traceq.analysis.check import MEASURES, Sample, Snapshot, judge, saved, threshold
+from traceq.analysis.check import MEASURES, Sample, Snapshot, judge, saved, snapshot, threshold
 from traceq.errors import TraceqError
 
 FACTS = {"gpu": "NVIDIA H200", "torch_version": None, "recorded_with": None, "format": "kineto", "good_steps": 5}
@@ -80,7 +80,26 @@ def test_a_measure_that_one_side_lacks_is_an_error():
         judge(side(), side(step=steps(1, 1)), [threshold("max", "step=+3%")])
 
 
-@pytest.mark.parametrize("text", ["step", "steps=+3%", "step=3%", "step=+x%", "kernels=+1ms", "step=+1KiB"])
+def test_a_gain_that_was_asked_for_and_is_not_there_is_crossed():
+    base = side(step=steps(100, 1))
+    assert status(base, side(step=steps(100, 1)), "max", "step=-5%") == "crossed"
+    assert status(base, side(step=steps(90, 2)), "max", "step=-5%") == "ok"
+    rates = side(gemm_tflops=steps(700, 1, "tflop/s")), side(gemm_tflops=steps(705, 2, "tflop/s"))
+    assert status(*rates, "min", "gemm_tflops=+10%") == "crossed"
+
+
+def test_a_gain_that_may_be_there_is_within_noise():
+    wide = Sample("ns", (80.0, 96.0, 97.0, 98.0, 130.0))
+    assert status(side(step=Sample("ns", (100.0,) * 5)), side(step=wide), "max", "step=-4%") == "ok"
+
+
+@pytest.mark.parametrize("huge", ["9" * 400, "9" * 400 + "%", "9" * 400 + "s", "1" + "0" * 18])
+def test_a_threshold_beyond_all_measures_is_none(huge):
+    with pytest.raises(TraceqError, match="is no change of step"):
+        threshold("max", f"step=+{huge}")
+
+
+@pytest.mark.parametrize("text", ["step", "steps=+3%", "step=3%", "step=+x%", "kernels=+1ms", "step=+1KiB", "step=+٣%"])
 def test_a_threshold_that_cannot_be_read_is_usage(text):
     with pytest.raises(TraceqError) as caught:
         threshold("max", text)
@@ -159,16 +178,135 @@ def test_a_file_of_thresholds_that_is_none_is_said(store, tmp_path):
     )  # fmt: skip
 
 
-def test_a_file_that_is_no_baseline_is_said(tmp_path):
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[max]\nfoo = '+3%'", "[max] foo: no measure is called 'foo'"),
+        ("[min]\nstep = '3%'", "[min] step: '3%' is no change of step"),
+        ("[max]\nstep = 3", "no thresholds: [max] step: 3 is no text in quotation marks"),
+        ("[max]\nstep = inf", "no thresholds: [max] step: inf is no text in quotation marks"),
+        ("[max]\n", "no thresholds: it has none"),
+        ("[max\n", "no thresholds: Expected ']' at the end of a table declaration (at line 1, column 5)"),
+    ],
+)
+def test_a_threshold_in_a_file_that_cannot_be_read_is_said_with_its_place(store, tmp_path, text, said):
+    limits = tmp_path / "limits.toml"
+    limits.write_text(text, "utf-8")
+    done = traceq("check", "new", "--against", "base", "--thresholds", limits, "--store", store)
+    assert (done.status, done.err.splitlines()[0]) == (3, f"traceq: error: {limits}: {said}")
+
+
+def broken(**changes):
+    """A baseline with one measure, and what is changed in it."""
+    measures = {"step": {"unit": "ns", "samples": [1, 2], "value": None, "low": None, "high": None}}
+    return {"format": "traceq-check", "version": 1, "label": "base", "facts": {}, "measures": measures} | changes
+
+
+def sample(**changes):
+    return broken(measures={"step": {"unit": "ns", "samples": [1, 2]} | changes})
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ({}, "it was not written by traceq check --save"),
+        ([], "it was not written by traceq check --save"),
+        (broken(version=2), "it has version 2, this traceq reads 1"),
+        (broken(label=None), "label is missing, or no text"),
+        (broken(measures=[]), "measures is missing, or no object"),
+        (broken(facts={"gpu": [1]}), "facts: gpu is neither text nor a number"),
+        (sample(unit="s"), "measures: step is not in ns"),
+        (sample(samples=["a"]), "measures: step: samples are no list of numbers"),
+        (sample(samples=[float("nan")]), "measures: step: samples are no list of numbers"),
+        (sample(samples=[float("inf")]), "measures: step: samples are no list of numbers"),
+        (sample(samples=[]), "measures: step has neither samples nor a value that is a number"),
+    ],
+)
+def test_a_baseline_that_was_changed_is_said_with_its_place(tmp_path, content, said):
     path = tmp_path / "x.json"
-    path.write_text("{}", "utf-8")
-    with pytest.raises(TraceqError, match="no baseline: it was not written by traceq check --save"):
+    path.write_text(json.dumps(content), "utf-8")
+    with pytest.raises(TraceqError) as caught:
         saved(path)
+    assert (caught.value.status, caught.value.message) == (3, f"{path}: no baseline: {said}")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b'{"format": ', "line 1, column 12 is no JSON: Expecting value"),
+        (b"\x1f\x8b\x08", "it is no JSON"),
+        (b"[" * 100_000, "it is no JSON"),
+        (b"9" * 5000, "it is no JSON"),
+    ],
+)
+def test_a_baseline_that_is_no_json_is_said(tmp_path, content, said):
+    path = tmp_path / "x.json"
+    path.write_bytes(content)
+    with pytest.raises(TraceqError) as caught:
+        saved(path)
+    assert caught.value.message == f"{path}: no baseline: {said}"
+
+
+def test_a_folder_is_no_baseline(store, tmp_path):
+    done = traceq("check", "new", "--against", tmp_path, "--max", "kernels=+0", "--store", store)
+    assert (done.status, done.err.splitlines()[0]) == (
+        3, f"traceq: error: {tmp_path}: no baseline: a folder or a device, not a file",
+    )  # fmt: skip
+
+
+def test_a_baseline_overwrites_a_baseline_and_nothing_else(store, tmp_path):
+    baseline, notes = tmp_path / "baseline.json", tmp_path / "notes.txt"
+    assert [traceq("check", "base", "--save", baseline, "--store", store).status for _ in range(2)] == [0, 0]
+    notes.write_text("mine", "utf-8")
+    held = store.read_bytes()
+    for path in (notes, store):
+        done = traceq("check", "base", "--save", path, "--store", store)
+        assert (done.status, done.err.splitlines()[0]) == (
+            2, f"traceq: error: {path}: --save would overwrite what is no baseline",
+        )  # fmt: skip
+    assert (notes.read_text("utf-8"), store.read_bytes()) == ("mine", held)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["baseline.json", "notes.txt"]
+
+
+def test_what_no_run_and_no_file_is_called_is_said(store):
+    for name, said in (("bass", "no run is called 'bass'; did you mean 'base'?"), ("base.json", "no such file")):
+        done = traceq("check", "new", "--against", name, "--max", "kernels=+0", "--store", store)
+        assert done.status == 2
+        assert said in done.err
+
+
+def test_a_report_that_ends_in_xml_is_junit(store, tmp_path):
+    path = tmp_path / "report.xml"
+    assert traceq("check", "new", "--against", "base", "--max", "kernels=+0", "-o", path, "--store", store).status == 5
+    assert ElementTree.parse(path).getroot().tag == "testsuite"
+
+
+def test_a_rate_is_that_of_the_median_step(tmp_path):
+    matrix = {"Input Dims": [[64, 64], [64, 64]], "Input type": ["float", "float"]}
+    long = trace([[(GEMM, dur)] for dur in (10, 10, 10, 30, 40)], ops={GEMM: "aten::mm"})
+    for event in long["traceEvents"]:
+        event.get("args", {}).update(matrix if event["name"] == "aten::mm" else {})
+    with opened(tmp_path, a=long) as con:
+        found = snapshot(con, "a").measures["gemm_tflops"].estimate.value
+    assert found == pytest.approx(2 * 64**3 / 10_000 / 1000)
+
+
+def test_compiling_once_tells_nothing_of_its_noise():
+    one, two = Sample("ns", (), 100), Sample("ns", (), 200)
+    assert status(side(compile=one), side(compile=two), "max", "compile=+3%") == "not judged"
 
 
 def test_without_a_baseline_or_a_threshold_it_is_usage(store):
     assert traceq("check", "new", "--store", store).status == 2
     assert traceq("check", "new", "--against", "base", "--store", store).status == 2
+
+
+def test_a_reason_is_whole_where_room_is_short(store):
+    done = traceq(
+        "check", "new", "--against", "base", "--max", "kernels=-1", "--store", store, env=environment(COLUMNS=70)
+    )
+    assert "…" not in done.out
+    assert [word for word in ["less", "than", "the", "change", "asked", "for"] if word not in done.out] == []
 
 
 def test_every_measure_is_named_in_the_help():

@@ -1,5 +1,6 @@
 """Comparisons: the cases of the log, real pairs, and what holds for any two runs."""
 
+import json
 import re
 from fractions import Fraction
 from pathlib import Path
@@ -9,11 +10,14 @@ from clirun import environment, traceq
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made_traces import ADD, GEMM, MUL, opened, trace
+from rich.cells import cell_len
 
 from traceq.analysis import tables
 from traceq.analysis.diff import diff, pays_after
 from traceq.analysis.match import Kernel, match
 from traceq.analysis.shares import per_step, split
+from traceq.show.verdicts import heads_of
+from traceq.store.files import open_store
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
@@ -63,6 +67,79 @@ def test_the_same_file_is_the_same_content(tmp_path):
     done = traceq("diff", "one", "one", "--store", store)
     assert done.out.startswith("no difference: one and one have the same content\n")
     assert not re.search(r"faster|slower|-0\.0", done.out)
+
+
+@pytest.mark.parametrize(
+    ("labels", "heads"),
+    [
+        (("eager", "default"), ["eager", "default"]),
+        (("gptsdpa__eager", "gptsdpa__default"), ["…eager", "…default"]),
+        (("gpt-eager-bs32-h200", "gpt-default-bs32-h200"), ["…eager…", "…default…"]),
+        (("compiled-1", "compiled-12-again"), ["…1", "…12-again"]),
+        (("x" * 30 + "1" + "y" * 30, "x" * 30 + "2" + "y" * 30), ["A xxxxxx…yyy", "B xxxxxx…yyy"]),
+        (("長い名前の実験番号一番", "長い名前の実験番号二番"), ["長い名…番", "B"]),
+    ],
+)
+def test_heads_of_columns_say_in_what_two_labels_differ(labels, heads):
+    found = heads_of(*labels)
+    assert all(cell_len(head) <= 12 for head in found)
+    assert found[0] != found[1]
+    assert heads[1] == "B" or found == heads
+
+
+def test_a_gpu_of_another_rank_is_compared_and_said(tmp_path):
+    steps = [[(ADD, 10)]] * 3
+    ranked = [trace(steps, distributedInfo={"rank": rank, "world_size": 4}) for rank in range(3)]
+    for n, made in enumerate(ranked):
+        (tmp_path / f"r{n}.json").write_text(json.dumps(made | {"n": n}), "utf-8")
+    store = tmp_path / "s.duckdb"
+    assert traceq("ingest", tmp_path / "r0.json", tmp_path / "r1.json", "--label", "a", "--store", store).status == 0
+    assert traceq("ingest", tmp_path / "r2.json", "--label", "b", "--store", store).status == 0
+    with open_store(store) as con:
+        found = diff(con, "a", "b")
+    said = "no GPU (rank:device) is in both: a has 0:0, 1:0 and b has 2:0; compared are the means over"
+    assert any(line.startswith(said) for line in found.caveats)
+
+
+def test_a_rank_that_one_side_lacks_is_left_out_of_all_figures(tmp_path):
+    fast, slow = [[(ADD, 10)]] * 4, [[(ADD, 90)]] * 4
+    for n, (rank, steps) in enumerate(((0, fast), (1, slow), (0, fast))):
+        made = trace(steps, distributedInfo={"rank": rank, "world_size": 2}) | {"n": n}
+        (tmp_path / f"r{n}.json").write_text(json.dumps(made), "utf-8")
+    store = tmp_path / "s.duckdb"
+    assert traceq("ingest", tmp_path / "r0.json", tmp_path / "r1.json", "--label", "a", "--store", store).status == 0
+    assert traceq("ingest", tmp_path / "r2.json", "--label", "b", "--store", store).status == 0
+    with open_store(store) as con:
+        found = diff(con, "a", "b")
+    assert "b lacks GPU 1:0 (rank:device): compared is what both have" in found.caveats
+    assert {m["delta"] for m in tables.measures(found)} <= {0, None}
+    assert {p.delta_ns for p in found.parts} == {0}
+
+
+def test_without_gpu_work_or_steps_that_is_said_and_counts_are_empty(tmp_path):
+    host = trace([[(ADD, 10)]] * 3)
+    host["traceEvents"] = [e for e in host["traceEvents"] if e["cat"] == "user_annotation"]
+    found, _ = compared(tmp_path, host, trace([[(ADD, 10)]] * 3))
+    assert "a: no GPU work was recorded" in found.caveats
+    assert not any("all figures are per step" in line for line in found.caveats)
+    ((_, _, a_ns, _, _, a_kernels, b_kernels),) = tables.categories(found).rows
+    assert (a_ns, a_kernels, b_kernels) == (None, None, 3)
+
+
+def test_a_step_shorter_than_its_work_is_doubted(tmp_path):
+    steps = [[(ADD, 100)]] * 4
+    found, _ = compared(tmp_path, trace(steps), trace(steps), steps=(1000, 200_000))
+    assert any(line.startswith("a: the GPU works for 100.000 µs in a step") for line in found.caveats)
+
+
+def test_runs_without_any_figure_are_drawn_without_a_table(tmp_path):
+    path, store = tmp_path / "host.json", tmp_path / "s.duckdb"
+    host = trace([[(ADD, 10)]] * 3)
+    host["traceEvents"] = [e for e in host["traceEvents"] if e["cat"] == "user_annotation"]
+    path.write_text(json.dumps(host), "utf-8")
+    assert traceq("ingest", path, "--label", "host", "--store", store).status == 0
+    done = traceq("diff", "host", "host", "--store", store)
+    assert (done.status, "Per step" in done.out) == (0, False)
 
 
 def test_less_busy_and_an_equal_step_are_both_said(tmp_path):
@@ -228,6 +305,13 @@ def test_what_is_drawn_fits_the_terminal(real, columns, tmp_path):
     done = traceq("diff", "a", "b", "--store", store, env=environment(COLUMNS=columns))
     assert max(map(len, done.out.splitlines())) <= columns
     assert "…" not in re.sub(r"[\w<>,. ]*…[\w<>,. ]*", "", done.out)
+
+
+def test_a_limit_cuts_rows_of_data(real):
+    _, con = real
+    (store,) = con.execute("SELECT path FROM duckdb_databases() WHERE path IS NOT NULL").fetchone()
+    found = json.loads(traceq("diff", "a", "b", "--limit", 2, "--json", "--store", store).out)
+    assert (len(found["rows"]), found["row_count"], found["truncated"]) == (2, 2, True)
 
 
 # What holds for any two runs -----------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ FROM {what}gaps JOIN {what}gap_parts USING (trace_id, gap_id)
 
 
 def files():
-    return [p for p in FIXTURES.rglob("*.json*") if p.name != "demo.json"]
+    return [p for p in FIXTURES.rglob("*.json*") if p.name != "demo.json" and ".capture." not in p.name]
 
 
 def readable():

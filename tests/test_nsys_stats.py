@@ -373,8 +373,10 @@ def exported(tmp_path_factory):
         yield con
 
 
-# What an export of this fixture has no data for: no operators, no allocator, no shapes, no stacks, no un-profiled time.
+# What an export of this fixture has no data for: operators, the allocator, shapes, stacks, a record of a capture.
 NOT_IN_NODE = {
+    "captures", "compile_signs", "compile_time", "graph_breaks", "kernel_source", "kernel_sources", "recompiles",
+    "timings", "unfused_kernels",
     "allocator_calls", "compile_regions", "cuda_memcpy_async", "cuda_memcpy_sync", "dataloader_wait",
     "first_use_loads", "gpu_gaps", "graph_pieces", "memory_at_peak", "memory_peak", "memory_steps", "memory_timeline",
     "op_shapes", "recompiles_seen", "step_kernels",

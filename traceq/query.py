@@ -210,7 +210,7 @@ def bind(query: Query, given: Mapping[str, Value | str]) -> dict[str, Value]:
 def trust(con: duckdb.DuckDBPyConnection, runs: Sequence[str]) -> dict[str, dict[str, Any]]:
     """The checks of each of `runs` (none given: of all) by name, with `notes` for what matters."""
     found: dict[str, dict[str, Any]] = {}
-    asked: list[str | None] = [*runs] or [None]
+    asked: list[str | None] = [*dict.fromkeys(runs)] or [None]
     for run_label in asked:
         rows = fetch(con, load("trust").sql, {"run": run_label}, None)[1]
         for label, item, value, note in rows:

@@ -357,8 +357,14 @@ checks AS (
             WHEN g.activities IS NULL THEN NULL
             WHEN u.step_pipelined_ns IS NULL THEN 'idle time is an upper bound: no un-profiled step time is known (traceq ingest --step 12.3ms)'
             WHEN s.period_ns IS NOT NULL THEN format(
-                'under the profiler a step takes {:.2f} times the un-profiled {:,.3f} ms: idle time is inflated',
-                s.period_ns / nullif(u.step_pipelined_ns, 0), u.step_pipelined_ns / 1000000
+                'under the profiler a step takes {:.2f} times the un-profiled {:,.3f} ms{}',
+                s.period_ns / nullif(u.step_pipelined_ns, 0),
+                u.step_pipelined_ns / 1000000,
+                CASE
+                    WHEN s.period_ns > 1.05 * u.step_pipelined_ns THEN ': idle time is inflated'
+                    WHEN s.period_ns < 0.8 * u.step_pipelined_ns THEN ': is that time of this program?'
+                    ELSE ''
+                END
             )
         END
     FROM per_run AS r

@@ -188,11 +188,8 @@ def advise(con: duckdb.DuckDBPyConnection, run: str, reached: str | None = None)
 def _program(con: duckdb.DuckDBPyConnection, side: Side) -> Program:
     structure = [r for r in ask(con, "step_structure", run=side.label) if r["step"] not in side.skipped]
     if not side.parts or not structure or side.period_ns is None:
-        raise TraceqError(
-            f"{side.label}: nothing to advise on: {_why_not(side)}",
-            "record at least three steps: torch.profiler with prof.step() after each, or traceq capture",
-            Status.FAILED,
-        )
+        why, hint = _why_not(side)
+        raise TraceqError(f"{side.label}: nothing to advise on: {why}", hint, Status.FAILED)
     step = side.step.value if side.step else float(side.period_ns)
     devices = max(len((side.facts["lanes"] or "").split()) // max(len({r["rank"] for r in side.steps}), 1), 1)
     idle = {what: ns for (part, what), ns in side.parts.items() if part == "idle"}
@@ -236,13 +233,20 @@ def _without_python(program: Program) -> Program:
     return Program(**{**program.__dict__, "python": 0.0})
 
 
-def _why_not(side: Side) -> str:
+def _why_not(side: Side) -> tuple[str, str]:
+    """What is missing, and how to record it."""
     f = side.facts
+    again = "record at least three steps: torch.profiler with prof.step() after each, or traceq capture"
     if f["invisible_replays"]:
-        return f"{f['invisible_replays']} CUDA graph replays were not recorded"
+        node = "nsys profile --cuda-graph-trace=node records them" if f["format"] == "nsys" else "record it again"
+        return f"{f['invisible_replays']} CUDA graph replays were not recorded", f"{node}; or advise on the eager run"
     if f["kernel_ns"] is None:
-        return "no GPU rows were recorded"
-    return f"of {f['steps']} steps no two that count follow on one another"
+        return "no kernels were recorded", "torch.profiler records them with ProfilerActivity.CUDA; traceq query trust"
+    if not f["steps"]:
+        return "no steps are marked", f"{again}; traceq ingest --step-range GLOB names ranges that are steps"
+    if f["steps"] == 1:
+        return "only one step was recorded", again
+    return f"of {f['steps']} steps no two that count follow on one another", again
 
 
 def _split(places: Sequence[tuple[str, str]], ns: Sequence[int]) -> dict[str, int]:
@@ -278,7 +282,7 @@ def _ceilings(con: duckdb.DuckDBPyConnection, side: Side, program: Program, sign
     return Ceilings(
         both=step / max(heavy, LEAST_STEP_NS) if step else None,
         graphs=step / max(program.busy, LEAST_STEP_NS) if step else None,
-        fusion_busy=program.busy / max(heavy, LEAST_STEP_NS),
+        fusion_busy=max(program.busy, LEAST_STEP_NS) / max(heavy, LEAST_STEP_NS),
         conditional=tuple(_chances(con, side.label, signs)),
     )
 
@@ -433,11 +437,11 @@ def _evidence(p: Program, split: dict[str, int], c: Ceilings, expected: dict[str
     return (
         f"the GPU is busy for {show_ns(p.busy)} of {show_ns(p.step)} ({_share(p.busy, p.step)}), "
         f"{show_ns(p.heavy_busy)} of it with heavy kernels and copies from or to the host",
-        f"idle are {show_ns(idle)}: {show_ns(split['launch'])} for launches, {show_ns(split['sync'])} for "
+        f"it is idle for {show_ns(idle)}: {show_ns(split['launch'])} for launches, {show_ns(split['sync'])} for "
         f"synchronisation, {show_ns(split['data'])} for data",
-        f"{p.fusible:.4g} fusible kernels take {show_ns(p.fusible_ns)} and form {p.groups:.4g} groups, "
-        f"whose longest kernels take {show_ns(p.longest_ns)}",
-        f"{p.launched:.4g} launches at {show_ns(round(p.per_launch))} each"
+        f"fusible kernels outside of the optimizer: {p.fusible:.4g}, of {show_ns(p.fusible_ns)}; groups of them: "
+        f"{p.groups:.4g}, whose longest kernels take {show_ns(p.longest_ns)}",
+        f"the host takes {show_ns(round(p.per_launch))} for each of {p.launched:.4g} kernels, copies and memsets"
         + ("" if p.is_host_bound else " (assumed: the GPU is the limit)"),
         f"bounds: {', '.join(bounds) or 'none without an un-profiled step'}; expected: {'; '.join(ranges)}",
     )
@@ -445,7 +449,13 @@ def _evidence(p: Program, split: dict[str, int], c: Ceilings, expected: dict[str
 
 def _not_visible(side: Side, p: Program) -> tuple[str, ...]:
     """What a better recording, or none, could have told."""
-    said = ["how much a CUDA graph must copy: its inputs go to fixed places first"]
+    said = []
+    if side.step and p.heavy_busy > side.step.value:
+        said.append(
+            f"a step of {show_ns(side.step.value)}: its heavy kernels and copies alone take {show_ns(p.heavy_busy)}; "
+            "is that time of this program?"
+        )
+    said.append("how much a CUDA graph must copy: its inputs go to fixed places first")
     if side.step is None:
         said.append("the un-profiled step time: all is on the profiler's clock, which flatters compiling (--step)")
     if not side.facts["linked_pct"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,8 @@ from traceq.errors import Status, TraceqError
 from traceq.units import BYTE_UNITS, parse_duration_ns
 
 FORMAT, VERSION = "traceq-check", 1
-THRESHOLD = re.compile(r"\s*([+-])\s*(\d+(?:\.\d+)?)\s*(%|\D*)\s*")
+THRESHOLD = re.compile(r"\s*([+-])\s*([0-9]+(?:\.[0-9]+)?)\s*(%|[^\W0-9]*)\s*")
+LARGEST = 64 * 1024**2  # bytes: a baseline of 100,000 steps has a quarter of that
 SAMPLED = {  # measure: column of step_measures, unit
     "period": ("period_ns", "ns"),
     "busy": ("busy_ns", "ns"),
@@ -32,11 +34,17 @@ SAMPLED = {  # measure: column of step_measures, unit
     "launches": ("launches", "count"),
 }
 TOLD = {"peak_memory": ("peak_memory_bytes", "bytes"), "compile": ("compile_ns", "ns")}  # columns of run_facts
+EXACT = ("peak_memory",)  # the same each time: one measurement tells it
 STEPS = {"step": ("step", "pipelined"), "step_synced": ("synced", "synced")}  # columns of run_facts, kind of timing
 TFLOPS = "gemm_tflops"
 MEASURES = (*STEPS, *SAMPLED, *TOLD, TFLOPS)
+UNITS = {
+    **dict.fromkeys(STEPS, "ns"), **{name: unit for name, (_, unit) in (SAMPLED | TOLD).items()}, TFLOPS: "tflop/s",
+}  # fmt: skip
+CHANGES = {"ns": "+3%, +1.5ms", "count": "+3%, +0", "bytes": "+3%, +100MiB", "tflop/s": "-5%, +2"}  # examples
+MOST = 1e18  # of any measure in its base unit, 30 years in ns: so that no sum overflows
 OF_THE_MACHINE = ("ns", "tflop/s")  # units that another GPU changes whatever the program does
-ALIKE = ("gpu", "torch_version", "recorded_with", "format", "good_steps")
+ALIKE = ("gpu", "torch_version", "recorded_with", "format", "good_steps", "lanes")
 
 
 @dataclass(frozen=True)
@@ -111,87 +119,148 @@ def snapshot(con: duckdb.DuckDBPyConnection, run: str) -> Snapshot:
             found[name] = Sample(unit, values)
     for name, (column, unit) in TOLD.items():
         if facts[column] is not None:
-            found[name] = Sample(unit, (), facts[column], facts[column], facts[column])
+            noise = facts[column] if name in EXACT else None
+            found[name] = Sample(unit, (), facts[column], noise, noise)
     if rate := _tflops(con, run, steps):
         found[TFLOPS] = rate
     return Snapshot(run, {name: facts[name] for name in ALIKE}, found)
 
 
 def _tflops(con: duckdb.DuckDBPyConnection, run: str, steps: Sequence[Row]) -> Sample | None:
-    """The rate of matrix products of known shape, step by step: as much work in each, in its GEMM time."""
+    """The rate of matrix products of known shape, step by step: as much work in each, in its GEMM time.
+
+    The rate of all of them is that of a step of mean length.
+    """
     known = [r for r in ask(con, "gemm_shapes", run=run, top=None) if r["tflop_per_s"]]
     times = [r["gemm_ns"] for r in steps if r["gemm_ns"]]
     if not known or not times:
         return None
     rate = sum(r["tflop_per_s"] * r["kernel_ns"] for r in known) / sum(r["kernel_ns"] for r in known)
-    middle = stats.median(times)
-    return Sample("tflop/s", tuple(rate * middle / ns for ns in times))
+    mean = sum(times) / len(times)
+    return Sample("tflop/s", tuple(rate * mean / ns for ns in times))
 
 
 def save(found: Snapshot, path: Path) -> None:
-    """Write a snapshot as a small JSON file. Raises TraceqError (usage) where it cannot."""
+    """Write a snapshot as a small JSON file, whole or not at all. Raises TraceqError (usage) where it cannot."""
+    if path.is_file() and not _is_baseline(path):
+        raise TraceqError(
+            f"{path}: --save would overwrite what is no baseline", "name another file, or remove it first", Status.USAGE
+        )
     whole = {"format": FORMAT, "version": VERSION, **asdict(found)}
+    text = json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    new = path.with_name(f"{path.name}.new")
     try:
-        path.write_text(json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
+        if path.exists() and not path.is_file():  # a pipe, or a device: nothing that could be replaced
+            path.write_text(text, "utf-8")
+            return
+        new.write_text(text, "utf-8")
+        new.replace(path)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            new.unlink()
         raise TraceqError(
             f"{path}: {error.strerror}", "--save names a file that can be written", Status.USAGE
         ) from error
 
 
+def _is_baseline(path: Path) -> bool:
+    """Whether a file may be overwritten by a baseline: it is one, of whatever version, or empty."""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(200)
+    except OSError:
+        return True  # writing will say why not
+    return not head or FORMAT.encode() in head
+
+
 def saved(path: Path) -> Snapshot:
     """The snapshot in a file. Raises TraceqError (input) naming what is wrong with it."""
     try:
-        whole = json.loads(path.read_text("utf-8"))
-        if not isinstance(whole, dict) or whole.get("format") != FORMAT:
-            raise ValueError("it was not written by traceq check --save")
-        if whole["version"] != VERSION:
-            raise ValueError(f"it has version {whole['version']}, this traceq reads {VERSION}")
-        measures = {
-            str(name): Sample(**{**sample, "samples": tuple(sample["samples"])})
-            for name, sample in whole["measures"].items()
-        }
-        return Snapshot(str(whole["label"]), dict(whole["facts"]), measures)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        what = error.strerror if isinstance(error, OSError) else error
-        hint = "traceq check RUN --save FILE writes a baseline"
-        raise TraceqError(f"{path}: no baseline: {what}", hint, Status.INPUT) from error
+        if not path.is_file():
+            raise ValueError("a folder or a device, not a file")
+        if path.stat().st_size > LARGEST:
+            raise ValueError("it is too large")
+        return _snapshot(_parsed(path.read_bytes()))
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise TraceqError(
+            f"{path}: no baseline: {why}", "traceq check RUN --save FILE writes one", Status.INPUT
+        ) from error
+
+
+def _parsed(content: bytes) -> Any:
+    try:
+        return json.loads(content.decode("utf-8"))
+    except json.JSONDecodeError as error:
+        raise ValueError(f"line {error.lineno}, column {error.colno} is no JSON: {error.msg}") from error
+    except (ValueError, RecursionError) as error:
+        raise ValueError("it is no JSON") from error
+
+
+def _snapshot(whole: Any) -> Snapshot:
+    """What `save` wrote. Raises ValueError naming the first key that is not as it wrote it."""
+    if not isinstance(whole, dict) or whole.get("format") != FORMAT:
+        raise ValueError("it was not written by traceq check --save")
+    if whole.get("version") != VERSION:
+        raise ValueError(f"it has version {whole.get('version')}, this traceq reads {VERSION}")
+    for key, kind in (("label", str), ("facts", dict), ("measures", dict)):
+        if not isinstance(whole.get(key), kind):
+            raise ValueError(f"{key} is missing, or no {'text' if kind is str else 'object'}")
+    facts = {name: whole["facts"][name] for name in ALIKE if name in whole["facts"]}
+    for name, value in facts.items():
+        if value is not None and not isinstance(value, str | int):
+            raise ValueError(f"facts: {name} is neither text nor a number")
+    return Snapshot(whole["label"], facts, {n: _sample(n, s) for n, s in whole["measures"].items() if n in UNITS})
+
+
+def _sample(name: str, told: Any) -> Sample:
+    if not isinstance(told, dict) or told.get("unit") != UNITS[name]:
+        raise ValueError(f"measures: {name} is not in {UNITS[name]}")
+    samples, ends = told.get("samples"), [told.get(end) for end in ("value", "low", "high")]
+    if not isinstance(samples, list) or not all(map(_is_number, samples)):
+        raise ValueError(f"measures: {name}: samples are no list of numbers")
+    if not all(end is None or _is_number(end) for end in ends) or (not samples and ends[0] is None):
+        raise ValueError(f"measures: {name} has neither samples nor a value that is a number")
+    return Sample(told["unit"], tuple(samples), *ends)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MOST
 
 
 # Thresholds ---------------------------------------------------------------------------------------------------------
 
 
-def threshold(kind: str, text: str) -> Threshold:
-    """A threshold such as step=+3%, kernels=+0 or peak_memory=+100MiB. Raises TraceqError (usage)."""
+def threshold(kind: str, text: str, where: str | None = None, status: Status = Status.USAGE) -> Threshold:
+    """A threshold such as step=+3%, kernels=+0 or peak_memory=+100MiB. Raises TraceqError naming `where` it stands."""
+    where = where or f"--{kind} {text}"
     measure, equals, limit = text.partition("=")
     measure = measure.strip()
-    if not equals or measure not in MEASURES:
-        raise TraceqError(
-            f"--{kind} {text}: no measure is called {measure!r}", f"measures: {', '.join(MEASURES)}", Status.USAGE
-        )
-    amount = THRESHOLD.fullmatch(limit)
-    fault = TraceqError(f"--{kind} {text}: {limit!r} is no change", "for example +3%, -5%, +0, +1.5ms", Status.USAGE)
-    if not amount:
-        raise fault
-    sign = -1 if amount[1] == "-" else 1
-    if amount[3] == "%":
-        return Threshold(kind, measure, sign * float(amount[2]), True, text)
+    if measure not in MEASURES:
+        raise TraceqError(f"{where}: no measure is called {measure!r}", f"measures: {', '.join(MEASURES)}", status)
+    example = f"for example {', '.join(f'{measure}={change}' for change in CHANGES[UNITS[measure]].split(', '))}"
+    if not equals:
+        raise TraceqError(f"{where}: by how much may it change?", example, status)
+    found = THRESHOLD.fullmatch(limit)
     try:
-        return Threshold(kind, measure, sign * _in_base_units(measure, amount[2], amount[3]), False, text)
-    except ValueError as error:
-        raise fault from error
+        amount = _amount(UNITS[measure], found) if found else MOST
+    except (ValueError, OverflowError):
+        amount = MOST
+    if not found or amount >= MOST:
+        raise TraceqError(f"{where}: {limit!r} is no change of {measure}", example, status)
+    return Threshold(kind, measure, -amount if found[1] == "-" else amount, found[3] == "%", text)
 
 
-def _in_base_units(measure: str, number: str, unit: str) -> float:
-    kinds = {**{name: unit for name, (_, unit) in (SAMPLED | TOLD).items()}, **dict.fromkeys(STEPS, "ns")}
-    kind = kinds.get(measure)
-    if kind == "ns" and unit:
-        return parse_duration_ns(number + unit)
-    if kind == "bytes" and unit:
+def _amount(kind: str, found: re.Match[str]) -> float:
+    """In percent or in base units. Raises ValueError for a unit that the measure does not have."""
+    _, number, unit = found.groups()
+    if not unit or unit == "%":
+        return float(number)
+    if kind == "ns":
+        return float(parse_duration_ns(number + unit))
+    if kind == "bytes":
         return float(number) * float(1024 ** BYTE_UNITS.index(unit))
-    if unit:
-        raise ValueError(unit)
-    return float(number)
+    raise ValueError(unit)
 
 
 def judge(base: Snapshot, new: Snapshot, thresholds: Sequence[Threshold]) -> list[Judgement]:
@@ -212,26 +281,39 @@ def _judged(base: Snapshot, new: Snapshot, t: Threshold) -> Judgement:
         found = stats.difference_of_estimates(one.estimate, two.estimate)
     first, second = one.estimate.value, two.estimate.value
     allowed = abs(first) * t.amount / 100 if t.is_pct else t.amount
-    is_beyond = found.value > allowed if t.kind == "max" else found.value < allowed
     gpus = base.facts.get("gpu"), new.facts.get("gpu")
-    if not is_beyond:
+    if not _is_beyond(found.value, allowed, t.kind):
         status, reason = "ok", "within the threshold"
     elif None not in gpus and gpus[0] != gpus[1] and one.unit in OF_THE_MACHINE:
         status, reason = "not judged", f"another GPU: {gpus[0]} and {gpus[1]}"
-    elif found.verdict != stats.REAL:
-        status, reason = ("ok" if found.verdict == stats.WITHIN_NOISE else "not judged"), found.verdict
+    elif found.low is None or found.high is None:
+        status, reason = "not judged", found.verdict
+    elif not _is_beyond(found.low if t.kind == "max" else found.high, _nearer(allowed, t.kind), t.kind):
+        status, reason = "ok", stats.WITHIN_NOISE
     else:
-        status, reason = "crossed", "the difference is real"
+        is_asked = _is_beyond(0, allowed, t.kind)
+        status, reason = "crossed", "less than the change asked for" if is_asked else "the difference is real"
     return Judgement(t, one.unit, first, second, found, status, reason)
 
 
+def _is_beyond(value: float, allowed: float, kind: str) -> bool:
+    return value > allowed if kind == "max" else value < allowed
+
+
+def _nearer(allowed: float, kind: str) -> float:
+    """What an interval must exclude: no change, or the change where one is asked for, as by --max step=-10%."""
+    return min(allowed, 0) if kind == "max" else max(allowed, 0)
+
+
 HINT = "record it (traceq capture; record_shapes=True for gemm_tflops; traceq ingest --step TIME), or leave it out"
+WORDS = {"gpu": "GPU", "lanes": "GPUs (rank:device)"}
 
 
 def notes(base: Snapshot, new: Snapshot) -> list[str]:
     """In what the two are unlike, which may explain a difference."""
     return [
-        f"{name.replace('_', ' ')}: {one or 'none'} in {base.label}, {new.facts[name] or 'none'} in {new.label}"
+        f"{WORDS.get(name) or name.replace('_', ' ')}: "
+        f"{one or 'none'} in {base.label}, {new.facts[name] or 'none'} in {new.label}"
         for name in ALIKE
-        if (one := base.facts.get(name)) != new.facts[name]
+        if name in base.facts and (one := base.facts[name]) != new.facts[name]
     ]

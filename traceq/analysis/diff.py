@@ -420,14 +420,30 @@ def _unlike(a: Side, b: Side) -> list[str]:
     options = [side.facts["recorded_with"] or "nothing extra" for side in (a, b)]
     if options[0] != options[1]:
         said.append(f"recording options differ ({options[0]}; {options[1]}): host and idle times cannot be compared")
-    lanes = [(side.facts["lanes"] or "").split() for side in (a, b)]
-    for one, other, label in ((lanes[0], lanes[1], b.label), (lanes[1], lanes[0], a.label)):
-        if (missing := [lane for lane in one if lane not in other]) and len(one) > len(other):
-            said.append(f"{label} lacks GPU {', '.join(missing)} (rank:device): compared is what both have")
+    said += _lanes(a, b)
     counts = [side.facts["good_steps"] for side in (a, b)]
-    if counts[0] != counts[1]:
-        said.append(f"{a.label} has {counts[0]} steps that count, {b.label} {counts[1]}: all figures are per step")
+    if counts[0] != counts[1] and all(counts):
+        many = f"{counts[0]} step{'s' if counts[0] > 1 else ''} that count{'' if counts[0] > 1 else 's'}"
+        said.append(f"{a.label} has {many}, {b.label} {counts[1]}: all figures are per step")
     return said
+
+
+def _lanes(a: Side, b: Side) -> list[str]:
+    """Which GPUs are compared, where the runs do not have the same; one goes with one, whatever their numbers."""
+    lanes = [(side.facts["lanes"] or "").split() for side in (a, b)]
+    if not all(lanes):
+        return [f"{s.label}: no GPU work was recorded" for s, has in zip((a, b), lanes, strict=True) if not has]
+    if set(lanes[0]) == set(lanes[1]) or len(lanes[0]) == len(lanes[1]) == 1:
+        return []
+    if not set(lanes[0]) & set(lanes[1]):
+        have = " and ".join(f"{s.label} has {', '.join(own)}" for s, own in zip((a, b), lanes, strict=True))
+        return [f"no GPU (rank:device) is in both: {have}; compared are the means over all that each has"]
+    missing = [[lane for lane in lanes[n] if lane not in lanes[1 - n]] for n in (0, 1)]
+    return [
+        f"{side.label} lacks GPU {', '.join(those)} (rank:device): compared is what both have"
+        for side, those in zip((b, a), missing, strict=True)
+        if those
+    ]
 
 
 def _limits(side: Side) -> list[str]:
@@ -437,8 +453,15 @@ def _limits(side: Side) -> list[str]:
         said.append(
             f"{side.label}: {f['invisible_replays']} CUDA graph replays were not recorded, so its GPU time is not known"
         )
+    elif not f["steps"]:
+        said.append(f"{side.label}: no steps are marked, so its time has no parts per step")
     elif not side.parts:
         said.append(f"{side.label}: no two steps that count follow on one another, so its time has no parts per step")
+    if side.step and side.busy_ns and side.busy_ns > side.step.value * (1 + SKEWED_PCT / 100):
+        said.append(
+            f"{side.label}: the GPU works for {show_ns(side.busy_ns)} in a step that is told to take "
+            f"{show_ns(side.step.value)}: is that time of this program?"
+        )
     if f["steps"] > f["good_steps"]:
         said.append(f"{side.label}: {f['steps'] - f['good_steps']} of {f['steps']} steps are left out ({f['flags']})")
     if side.skipped:

@@ -69,6 +69,7 @@ def side_of(con: duckdb.DuckDBPyConnection, facts: Row, by_name: bool, only: set
     run = facts["run"]
     skipped = warm_up(con, run)
     given = {"run": run, "skip": ",".join(map(str, skipped)) or None, "by_name": by_name}
+    ranks = None if only is None else {rank for rank, _ in only}
     rows = [r for r in ask(con, "period_parts", **given) if only is None or (r["rank"], r["device"]) in only]
     totals: dict[Place, int] = defaultdict(int)
     periods = 0
@@ -83,7 +84,7 @@ def side_of(con: duckdb.DuckDBPyConnection, facts: Row, by_name: bool, only: set
     return Side(
         label=run,
         facts=facts,
-        steps=ask(con, "step_measures", **given),
+        steps=[r for r in ask(con, "step_measures", **given) if ranks is None or r["rank"] in ranks],
         skipped=skipped,
         periods=periods,
         period_ns=sum(parts.values()) if parts else None,

@@ -100,10 +100,13 @@ def categories(found: Diff) -> Result:
     """Kernel time of a period by category and origin; by category alone, of steps or traces, where there are none."""
     if found.safe:
         rows = [
-            (r["category"], None, *(r[c] for c in ("a_ns", "b_ns", "delta_ns", "a_kernels", "b_kernels")))
+            (
+                r["category"], None, r["a_ns"], r["b_ns"], r["delta_ns"],
+                *(None if r[f"{side}_ns"] is None else r[f"{side}_kernels"] for side in ("a", "b")),
+            )
             for r in found.safe
             if r["category"] != "all"
-        ]
+        ]  # fmt: skip
         return Result("diff_categories", {}, CATEGORIES, rows)
     sums: dict[tuple[str, str], list[Any]] = defaultdict(lambda: [0, 0, Fraction(0), Fraction(0)])
     for n, side in enumerate((found.first, found.second)):

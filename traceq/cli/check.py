@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import tomllib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -14,6 +15,7 @@ from traceq import query
 from traceq.analysis import check, tables
 from traceq.analysis.ask import ask
 from traceq.analysis.check import Judgement, Snapshot, Threshold
+from traceq.analysis.stats import NOISE_UNKNOWN
 from traceq.cli.options import Draw, Output, output_options_with, store_option
 from traceq.errors import Status, TraceqError
 from traceq.show import narrate, reports
@@ -29,8 +31,10 @@ Examples:
 \b
 Measures: {", ".join(check.MEASURES[:8])},
   {", ".join(check.MEASURES[8:])}.
-BASE is a label, another store (its run of the same label, or its only one) or a file that --save wrote. A threshold is
-crossed only if the difference is real; the exit status is 5 then. In limits.toml: [max] and below it step = "+3%".
+BASE is a label, another store (its run of the same label, or its only one) or a file that --save wrote. A change is in
+percent (+3%) or in the measure's unit (+1.5ms, +100MiB, +0); --max step=-3% asks for a gain. A threshold is crossed
+only if the difference is real; the exit status is 5 then. What one measurement a side (traceq ingest --step) cannot
+tell is not judged. In limits.toml: [max] and [min], and below them step = "+3%".
 """
 
 
@@ -55,10 +59,12 @@ def command(
     thresholds = [*_from_file(limits), *(check.threshold("max", t) for t in most)]
     thresholds += [check.threshold("min", t) for t in least]
     if not save and not (against and thresholds):
-        raise TraceqError("against what, and within which limits?", "--against BASE --max step=+3%", Status.USAGE)
+        missing = "--max, --min or --thresholds: within which limits?" if against else "--against: compared with what?"
+        raise TraceqError(f"no {missing}", "--against BASE --max step=+3%", Status.USAGE)
     with files.open_store(files.store_path(store)) as con:
         query.check_runs(con, [run])
         new = check.snapshot(con, run)
+        trust = query.trust(con, [run])
         base = _baseline(con, against, run) if against else None
     if save:
         check.save(new, save)
@@ -69,7 +75,8 @@ def command(
     crossed = [reports.sentence(j) for j in judged if j.status == "crossed"]
     own: dict[str, Draw] = {name: functools.partial(write, judged) for name, write in reports.WRITERS.items()}
     output.write(
-        tables.judgements(base.label, run, judged), lambda out: verdicts.check(judged, out, output.is_wide), own,
+        replace(tables.judgements(base.label, run, judged), trust=trust),
+        lambda out: verdicts.check(judged, out, output.is_wide), own,
         crossed=crossed, notes=check.notes(base, new),
     )  # fmt: skip
     _narrate(check.notes(base, new), judged, output)
@@ -83,6 +90,8 @@ def _narrate(notes: Sequence[str], judged: Sequence[Judgement], output: Output) 
     for j in judged:
         if j.status == "crossed" or (j.status == "not judged" and not output.is_quiet):
             narrate.note(reports.sentence(j))
+    if any(j.reason == NOISE_UNKNOWN for j in judged) and not output.is_quiet:
+        narrate.note("one measurement tells nothing of the noise: traceq capture takes several")
 
 
 def _from_file(path: Path | None) -> list[Threshold]:
@@ -90,15 +99,18 @@ def _from_file(path: Path | None) -> list[Threshold]:
         return []
     try:
         tables_of = tomllib.loads(path.read_text("utf-8"))
-        return [
-            check.threshold(kind, f"{measure}={limit}")
-            for kind, limits in tables_of.items()
-            for measure, limit in _limits(kind, limits)
-        ]
-    except (OSError, ValueError) as error:
-        what = error.strerror if isinstance(error, OSError) else error
-        hint = 'for example: [max] and below it step = "+3%"'
-        raise TraceqError(f"{path}: no thresholds: {what}", hint, Status.INPUT) from error
+        found = [_limit(path, kind, *told) for kind, limits in tables_of.items() for told in _limits(kind, limits)]
+        if not found:
+            raise ValueError("it has none")
+    except UnicodeDecodeError as error:
+        raise _no_limits(path, f"byte {error.start} is no UTF-8") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise _no_limits(path, error.strerror or "" if isinstance(error, OSError) else str(error)) from error
+    return found
+
+
+def _no_limits(path: Path, why: str) -> TraceqError:
+    return TraceqError(f"{path}: no thresholds: {why}", 'for example: [max] and below it step = "+3%"', Status.INPUT)
 
 
 def _limits(kind: str, limits: object) -> list[tuple[str, object]]:
@@ -107,15 +119,23 @@ def _limits(kind: str, limits: object) -> list[tuple[str, object]]:
     return list(limits.items())
 
 
+def _limit(path: Path, kind: str, measure: str, limit: object) -> Threshold:
+    if not isinstance(limit, str):
+        raise ValueError(f"[{kind}] {measure}: {limit!r} is no text in quotation marks")
+    return check.threshold(kind, f"{measure}={limit}", f"{path}: [{kind}] {measure}", Status.INPUT)
+
+
 def _baseline(con: duckdb.DuckDBPyConnection, against: str, run: str) -> Snapshot:
     """A label of this store, else a file: of `--save`, or another store."""
     path = Path(against)
-    if against in [r["run"] for r in ask(con, "runs")] or not path.exists():
-        query.check_runs(con, [against])
+    if against in [r["run"] for r in ask(con, "runs")]:
         return check.snapshot(con, against)
-    with open(path, "rb") as file:
-        is_store = file.read(12)[8:] == b"DUCK"
-    if not is_store:
+    if not path.exists():
+        if path.suffix or len(path.parts) > 1:
+            fault = f"--against {against}: there is no such file, and no run is called so"
+            raise TraceqError(fault, "traceq check RUN --save FILE writes a baseline; traceq runs", Status.USAGE)
+        query.check_runs(con, [against])
+    if not files.is_database(path):
         return check.saved(path)
     with files.open_store(path) as other:
         labels = [r["run"] for r in ask(other, "runs")]

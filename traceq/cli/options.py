@@ -6,6 +6,7 @@ import contextlib
 import functools
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,10 +15,12 @@ import click
 from traceq.errors import Status, TraceqError
 from traceq.query import Result
 from traceq.show import formats, narrate
-from traceq.store import rules
+from traceq.store import files, rules
 
 TABLE_ROWS = 50
-ENDINGS = {".json": "json", ".jsonl": "jsonl", ".csv": "csv", ".md": "markdown", ".parquet": "parquet"}
+ENDINGS = {
+    ".json": "json", ".jsonl": "jsonl", ".csv": "csv", ".md": "markdown", ".parquet": "parquet", ".xml": "junit",
+}  # fmt: skip
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 Draw = Callable[[IO[str]], None]
 
@@ -66,7 +69,9 @@ def output_options_with(*formats_too: str) -> Decorator:
             is_quiet: bool,
             **more: Any,
         ) -> Any:
-            chosen = "json" if is_json else format_ or ENDINGS.get(path.suffix if path else "", "table")
+            known = (*formats.FORMATS, *formats_too)
+            ending = ENDINGS.get(path.suffix if path else "", "table")
+            chosen = "json" if is_json else format_ or (ending if ending in known else "table")
             output = Output(chosen, limit, is_wide, path, is_quiet)
             return function(*args, output=output, **more)
 
@@ -93,6 +98,7 @@ class Output:
         self.is_wide = is_wide
         self.path = path
         self.is_quiet = is_quiet
+        self.asked = limit if limit is not None and limit >= 0 else None
         self.limit = (TABLE_ROWS if format_ == "table" else None) if limit is None else (None if limit < 0 else limit)
 
     def write(
@@ -100,6 +106,9 @@ class Output:
     ) -> None:
         """Write `result`: a table by `draw`, formats of the verb by `own`. Notes on it go to standard error."""
         hidden: list[str] = []
+        is_drawn = (draw and self.format == "table") or self.format in (own or {})
+        if self.asked is not None and len(result.rows) > self.asked and not is_drawn:
+            result = replace(result, rows=result.rows[: self.asked], truncated=True)
         try:
             if self.format == "parquet":
                 with self._bytes() as file:
@@ -161,10 +170,8 @@ class Output:
 
     def _open(self, mode: str, **how: Any) -> Any:
         assert self.path is not None
-        if self.path.is_file():
-            with open(self.path, "rb") as old:
-                if old.read(12)[8:] == b"DUCK":
-                    raise TraceqError(f"{self.path}: -o would overwrite a store", "name another file", Status.USAGE)
+        if files.is_database(self.path):
+            raise TraceqError(f"{self.path}: -o would overwrite a store", "name another file", Status.USAGE)
         try:
             return open(self.path, mode, **how)
         except OSError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 HEADING = {"pct": "%", "ns": ""}
 KERNEL_NAMES = {"name", "kernel", "kernel_name"}
 COMMON = re.compile(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import IO, Any, Literal
 
@@ -41,9 +42,10 @@ def diff(found: Diff, out: IO[str], is_wide: bool) -> None:
         _say(screen, f"  {line}")
     for line in found.caveats:
         _say(screen, f"note: {line}", "yellow")
-    labels = [_short(side.label, LABEL) for side in (found.first, found.second)]
-    _title(screen, "Per step", "medians; un-profiled times say how fast it is, the others are from the traces")
-    _measures(screen, found, labels)
+    labels = heads_of(found.first.label, found.second.label)
+    if any(m.first or m.second for m in found.measures):
+        _title(screen, "Per step", "medians; un-profiled times say how fast it is, others are traced")
+        _measures(screen, found, labels)
     if found.parts:
         _title(screen, "Where the difference comes from", _means(found))
         _parts(screen, found, labels)
@@ -109,15 +111,15 @@ def _bounds(screen: Console, found: Advice) -> None:
     _title(screen, "How much faster", "bounds cannot be beaten, expectations are a model's")
     c = found.ceilings
     rows = [
-        ["bound, any mode", "", _times(c.both), "", "heavy kernels alone"],
-        ["bound, graphs alone", "", _times(c.graphs), "", "eager kernels, never idle"],
-        ["bound, of GPU busy", "", _times(c.fusion_busy), "", "not of the step"],
+        ["bound, any mode", "", "", _times(c.both), "heavy kernels alone"],
+        ["bound, graphs alone", "", "", _times(c.graphs), "eager kernels, never idle"],
+        ["bound, of GPU busy", "", "", _times(c.fusion_busy), "not of the step"],
     ]
     rows += [
-        [f"expected, {mode}", _times(e.low), _times(e.likely), _times(e.high), "worst, likely, best"]
+        [f"expected, {mode}", _times(e.low), _times(e.likely), _times(e.high), "of the step"]
         for mode, e in found.expected.items()
     ]
-    heads = [("", LEFT), ("low", RIGHT), ("", RIGHT), ("high", RIGHT), ("", LEFT)]
+    heads = [("", LEFT), ("worst", RIGHT), ("likely", RIGHT), ("at most", RIGHT), ("", LEFT)]
     _draw(screen, heads, [[Text(cell) for cell in row] for row in rows])
     for reason in c.conditional:
         _say(screen, f"The bound on any mode is conditional: {reason}.", "yellow")
@@ -130,11 +132,13 @@ def _times(value: float | None) -> str:
 def _blocker(b: Blocker) -> str:
     often = f", {b.per_step:.3g} times a step" if b.per_step else ""
     where = f" ({b.where})" if b.where else ""
-    cost = f": {show_value(b.cost_ns, 'ns')} of GPU idle time a step, profiled" if b.cost_ns else ""
+    clock = "" if b.kind == "data" else ", profiled"  # that of data is a part of the step as told
+    cost = f": {show_value(b.cost_ns, 'ns')} of GPU idle time a step{clock}" if b.cost_ns else ""
     return f"{b.what}{where}{often}{cost}"
 
 
 STATUSES = {"ok": GOOD, "crossed": BAD, "not judged": "yellow"}
+UNSAID = ("within the threshold", "the difference is real")  # of a status that says as much
 
 
 def check(judged: Sequence[Judgement], out: IO[str], is_wide: bool) -> None:
@@ -160,9 +164,10 @@ def check(judged: Sequence[Judgement], out: IO[str], is_wide: bool) -> None:
         values = [Text(show_value(value, j.unit)) for value in (j.base, j.new)]
         pct = f"{100 * d.value / j.base:+.1f}" if j.base else ""
         changed = [Text(_signed(d.value, j.unit)), Text(pct)]
-        status = Text(f"{j.status}: {j.reason}", STATUSES[j.status])
+        reason = "" if j.reason in UNSAID else f": {j.reason}"
+        status = Text(f"{j.status}{reason}", STATUSES[j.status])
         rows.append([Text(t.measure), Text(f"{t.kind} {t.text.partition('=')[2]}"), *values, *changed, status])
-    _draw(screen, heads, rows)
+    _draw(screen, heads, rows, does_wrap=True)
 
 
 def _means(found: Diff) -> str:
@@ -320,8 +325,12 @@ def _more(screen: Console, count: int) -> None:
         _say(screen, f"… {count} more (--json has all)", "dim")
 
 
-def _draw(screen: Console, heads: Sequence[tuple[str, Justify]], rows: Sequence[Sequence[Text]]) -> None:
-    """A table in which text is cut where room is short, and numbers never."""
+def _draw(
+    screen: Console, heads: Sequence[tuple[str, Justify]], rows: Sequence[Sequence[Text]], does_wrap: bool = False
+) -> None:
+    """A table in which text is cut where room is short (the last column: wrapped), and numbers never; no rows, none."""
+    if not rows:
+        return
     widths = [max(cell_len(head), *(row[n].cell_len for row in rows)) for n, (head, _) in enumerate(heads)]
     room = screen.width - GAP * (len(heads) - 1)
     texts = sorted((n for n, (_, justify) in enumerate(heads) if justify == LEFT), key=lambda n: widths[n])
@@ -331,9 +340,10 @@ def _draw(screen: Console, heads: Sequence[tuple[str, Justify]], rows: Sequence[
         left -= widths[n]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     for (head, justify), width in zip(heads, widths, strict=True):
-        table.add_column(Text(head), justify=justify, width=width, no_wrap=True)
+        table.add_column(Text(head), justify=justify, width=width, no_wrap=not does_wrap)
     for row in rows:
-        table.add_row(*(_fitted(cell, width) for cell, width in zip(row, widths, strict=True)))
+        cells = [_fitted(cell, width) for cell, width in zip(row, widths, strict=True)]
+        table.add_row(*cells[:-1], row[-1] if does_wrap else cells[-1])
     screen.print(table)
 
 
@@ -351,8 +361,24 @@ def _good_or_bad(delta: float | None) -> str:
     return "" if not delta else GOOD if delta < 0 else BAD
 
 
-def _short(text: str, width: int) -> str:
-    return _middle(printable(text), width)
+def heads_of(first: str, second: str) -> list[str]:
+    """Two labels as heads of columns: where one is too long, without the words that both begin or end with."""
+    texts = [printable(label) for label in (first, second)]
+    if all(cell_len(text) <= LABEL for text in texts) or first == second:
+        return [_middle(text, LABEL) for text in texts]
+    begin, end = _shared(texts), _shared([text[::-1] for text in texts])
+    own = [text[begin : len(text) - end] for text in texts]
+    if all(own):
+        texts = [f"{'…' if begin else ''}{text}{'…' if end else ''}" for text in own]
+    cut = [_middle(text, LABEL) for text in texts]
+    return cut if cut[0] != cut[1] else [f"{n} {_middle(text, LABEL - 2)}" for n, text in zip("AB", texts, strict=True)]
+
+
+def _shared(texts: Sequence[str]) -> int:
+    """The length of the whole words, with what parts them, that all begin with."""
+    one, two = texts
+    alike = next((n for n, (x, y) in enumerate(zip(one, two, strict=False)) if x != y), min(len(one), len(two)))
+    return len(re.sub(r"[^\W_]+$", "", one[:alike]))
 
 
 def _middle(text: str, width: int) -> str:
@@ -360,5 +386,12 @@ def _middle(text: str, width: int) -> str:
     if cell_len(text) <= width:
         return text
     text = COMMON.sub("", text)
-    tail = (width - 1) // 3
-    return text if cell_len(text) <= width else f"{text[: width - 1 - tail]}…{text[-tail:]}"
+    if cell_len(text) <= width:
+        return text
+    tail = max(width - 1, 0) // 3
+    start, end = text[: max(width - 1, 0) - tail], text[len(text) - tail :]
+    while cell_len(start) > max(width - 1, 0) - tail:  # characters that are two columns wide
+        start = start[:-1]
+    while cell_len(end) > tail:
+        end = end[1:]
+    return f"{start}…{end}"

@@ -43,6 +43,15 @@ def open_store(path: Path) -> duckdb.DuckDBPyConnection:
     return con
 
 
+def is_database(path: Path) -> bool:
+    """Whether a file begins as DuckDB's do, a store's among them."""
+    try:
+        with open(path, "rb") as file:
+            return path.is_file() and file.read(12)[8:] == b"DUCK"
+    except OSError:
+        return False
+
+
 def empty_store() -> duckdb.DuckDBPyConnection:
     """A store without a trace, in memory: for schema, lint and documentation."""
     con = connect(MEMORY)
