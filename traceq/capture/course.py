@@ -124,6 +124,8 @@ def _time(recorder: Recorder, planned: Plan) -> Iterator[int]:
 def _profile(recorder: Recorder) -> Iterator[int]:
     spec = recorder.spec
     if spec.profiler == "nsys":
+        if not recorder.torch.cuda.is_initialized():
+            return  # its marks are CUDA's
         marks = nsys.Range(recorder.torch, spec.wait, spec.active)
         for _ in range(spec.wait + 1 + spec.active):
             yield 1

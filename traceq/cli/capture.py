@@ -167,7 +167,7 @@ class Session:
                 self._note(f"ingested as run {run!r}")
         if campaign.modes:
             self._compare(campaign, ended)
-        self._next(campaign, list(ended))
+        self._next(ended)
         if not failed:
             return Status.OK
         return Status.PARTIAL if len(failed) < total else next(iter(failed.values()))
@@ -204,17 +204,20 @@ class Session:
         if not self._is_quiet:
             narrate.note(text)
 
-    def _next(self, campaign: Campaign, runs: list[str]) -> None:
-        if not runs:
+    def _next(self, ended: dict[str, Ended]) -> None:
+        """What to ask next; of a comparison its first two modes."""
+        names = [shlex.quote(run) for run in list(ended)[:2]]
+        if not names:
             return
-        self._note(f"next: traceq query summary --run {shlex.quote(runs[0])}{self._where}")
-        if len(runs) > 1:
-            a, b = map(shlex.quote, runs[:2])
-            self._note(f"next: traceq query diff_categories -p a={a} -p b={b}{self._where}")
-            self._note(f"next: traceq query graph_breaks --run {b}{self._where}")
+        commands = [f"query summary --run {names[0]}"]
+        if len(names) > 1:
+            commands += [f"diff {names[0]} {names[1]}", f"query graph_breaks --run {names[1]}"]
         else:
-            self._note(f"next: traceq query top_ops --run {shlex.quote(runs[0])}{self._where}")
-            self._note(f"next: traceq query captures -p label={shlex.quote(runs[0])}{self._where}")
+            has_gpu = any(e.record and e.record.gpu for e in ended.values())
+            commands += [f"advise {names[0]}" if has_gpu else f"query top_ops --run {names[0]}"]
+            commands += [f"query captures -p label={names[0]}"]
+        for command in commands:
+            self._note(f"next: traceq {command}{self._where}")
 
     def _compare(self, campaign: Campaign, ended: dict[str, Ended]) -> None:
         label = campaign.spec.label
@@ -263,6 +266,8 @@ def _why_not(ended: Ended) -> str:
         return "the script ended by os._exit or was killed: nothing can be saved then; let it end, or stop it by Ctrl-C"
     if ended.record.torch_version is None:
         return "import torch, and run something"
+    if ended.files.trace.suffix == ".sqlite" and not ended.record.gpu:
+        return "nsys records steps on a GPU only: without one leave --profiler out"
     return f"it ended after {ended.record.steps} steps: let it take more, or profile at once with --no-timing"
 
 
