@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from types import FrameType
 
 from traceq.capture import imports, record, running
@@ -33,8 +34,10 @@ def run(spec_path: str, at_start: frozenset[str]) -> None:
         running.forget_shadowed(sys.path[0], at_start)
         start()
     except BaseException as error:
-        running.without_our_frames(error)
-        running.show(error)
+        try:
+            _tell(error)
+        except KeyboardInterrupt:  # the same interrupt again: sent to the group, and passed on
+            _tell(error)
         recorder.record.status = _status(error)
         raise
     else:
@@ -46,11 +49,18 @@ def run(spec_path: str, at_start: frozenset[str]) -> None:
             _leave(recorder.record.status)
 
 
-def _uninterrupted(save: Callable[[], None]) -> None:
-    """Call `save` without being interrupted: a second Ctrl-C must not cost what the first one saves."""
+def _tell(error: BaseException) -> None:
+    """Show an exception. After an interrupt no other is heeded: it may come again when the interpreter is half gone."""
+    _uninterrupted(partial(running.show, running.without_our_frames(error)))
+    if isinstance(error, KeyboardInterrupt):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _uninterrupted(work: Callable[[], None]) -> None:
+    """Do `work` without being interrupted: a second Ctrl-C must not cost what the first one saves and says."""
     handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        save()
+        work()
     finally:
         signal.signal(signal.SIGINT, handler or signal.SIG_DFL)
 
