@@ -1,12 +1,14 @@
 """Figures of `traceq capture` on a GPU; needs torch and what traceq itself needs, nothing else.
 
-    python tests/cuda_figures.py [times] [modes] [breaks] [sources] [trace]     # none named: all
+    python tests/cuda_figures.py [examples] [breaks] [sources] [trace] [submodules] [ranks]     # none named: all
 
-times    un-profiled step of captures against a plain loop of the same script, in fresh processes, in turn
-modes    the three examples in all four modes, with the table that ends a comparison
-breaks   graph breaks of `.item()` and of control flow that depends on data, counted against the known number
-sources  Triton kernels of a trace whose source was found
-trace    a capture of five steps is read without a warning
+examples   the three examples in all four modes, with the table that ends a comparison; each un-profiled step against
+           plain loops of the same script in processes of their own, before and after
+breaks     graph breaks of `.item()` and of control flow that depends on data, counted against the known number
+sources    Triton kernels of a trace whose source was found
+trace      a capture of five steps is read without a warning
+submodules blocks of a model, ranked by what compiling each alone brings
+ranks      two ranks of NCCL on two GPUs become one run
 
 Ends with status 1 if a figure misses what is asked of it.
 """
@@ -61,6 +63,26 @@ with torch.no_grad():
         model(x)
 """
 KNOWN_BREAKS = 3
+INFER_BLOCKS = 4
+RANKS = """
+import os
+import torch
+import torch.distributed as dist
+from torch import nn
+
+rank = int(os.environ["RANK"])
+torch.cuda.set_device(rank)
+dist.init_process_group("nccl", device_id=torch.device("cuda", rank))
+torch.manual_seed(rank)
+model = nn.parallel.DistributedDataParallel(nn.Sequential(*(nn.Linear(1024, 1024) for _ in range(4))).cuda())
+optimizer = torch.optim.SGD(model.parameters(), 1e-3)
+x = torch.randn(512, 1024, device="cuda")
+for _ in range(300):
+    optimizer.zero_grad()
+    model(x).pow(2).mean().backward()
+    optimizer.step()
+dist.destroy_process_group()
+"""
 
 
 class Folder:
@@ -102,46 +124,38 @@ class Folder:
             return con.execute(sql).fetchall()
 
 
-def times(folder: Folder, cases: list[str], modes: list[str], repeats: int) -> bool:
-    """Plain and captured in turn; the deviation of the medians."""
-    fine = True
-    print(f"{'case':<10} {'mode':<16} {'plain µs':>22} {'captured µs':>22} {'best':>10} (medians)", flush=True)
-    for case in cases:
-        for mode in modes:
-            plain, captured = [], []
-            for turn in range(repeats):
-                plain.append(folder.plain_ns(case, mode))
-                script, *words = CASES[case]
-                extra = ["--compile-optimizer"] if case == "adam" and mode != "eager" else []
-                label = f"times-{case}-{mode}-{turn}"
-                status, said = folder.captured(label, mode, *extra, str(EXAMPLES / script), *words)
-                assert status == 0, said
-                sql = f"SELECT step_pipelined_ns FROM runs WHERE label = '{label}/{mode}'"
-                captured.append(folder.ask(sql)[0][0])
-            middle = [sorted(values)[len(values) // 2] for values in (plain, captured)]
-            best = [min(values) for values in (plain, captured)]
-            deviation = 100 * (best[1] / best[0] - 1)
-            spread = ["–".join(f"{v / 1e3:.1f}" for v in (min(values), max(values))) for values in (plain, captured)]
-            by_median = 100 * (middle[1] / middle[0] - 1)
-            print(
-                f"{case:<10} {mode:<16} {spread[0]:>22} {spread[1]:>22} {deviation:>+9.1f}% ({by_median:+.1f}%)",
-                flush=True,
-            )
-            fine &= abs(deviation) <= WITHIN_PCT
+def examples(folder: Folder, cases: list[str], modes: list[str], plain_modes: list[str]) -> bool:
+    """The table of each example in `modes`; in those of `plain_modes` the step is that of plain loops, too."""
+    fine = [example(folder, case, modes, plain_modes) for case in cases]
+    return all(fine)
+
+
+def example(folder: Folder, case: str, modes: list[str], plain_modes: list[str]) -> bool:
+    script, *words = CASES[case]
+    began = time.monotonic()
+    before = {mode: folder.plain_ns(case, mode) for mode in plain_modes}
+    extra = ["--check-outputs", *(["--compile-optimizer"] if case in ("train", "adam") else [])]
+    status, said = folder.captured(case, ",".join(modes), *extra, str(EXAMPLES / script), *words)
+    after = {mode: folder.plain_ns(case, mode) for mode in plain_modes}
+    print(f"== {case}: status {status}, {time.monotonic() - began:.0f} s\n{said}", flush=True)
+    fine = status == 0
+    for mode in plain_modes:
+        sql = f"SELECT step_pipelined_ns FROM runs WHERE label = '{case}/{mode}'"
+        fine &= is_close(case, mode, sorted((before[mode], after[mode])), folder.ask(sql)[0][0])
     return fine
 
 
-def all_modes(folder: Folder, cases: list[str], modes: list[str]) -> bool:
-    """The table of each example in all modes."""
-    fine = True
-    for case in cases:
-        script, *words = CASES[case]
-        began = time.monotonic()
-        extra = ["--check-outputs", *(["--compile-optimizer"] if case in ("train", "adam") else [])]
-        status, said = folder.captured(f"modes-{case}", ",".join(modes), *extra, str(EXAMPLES / script), *words)
-        print(f"== {case}: status {status}, {time.monotonic() - began:.0f} s\n{said}", flush=True)
-        fine &= status == 0
-    return fine
+def is_close(case: str, mode: str, plain: list[float], captured: float) -> bool:
+    """Whether the captured step is within WITHIN_PCT of the plain loops, which differ among themselves."""
+    low, high = plain
+    nearest = min(max(captured, low), high)
+    deviation = 100 * (captured / nearest - 1)
+    print(
+        f"step of {case} {mode}: captured {captured / 1e3:.2f} µs, plain {low / 1e3:.2f} to {high / 1e3:.2f} µs: "
+        f"{deviation:+.1f} %",
+        flush=True,
+    )
+    return abs(deviation) <= WITHIN_PCT
 
 
 def breaks(folder: Folder) -> bool:
@@ -188,13 +202,38 @@ def trace(folder: Folder) -> bool:
     return status == 0 and found[0][:3] == ("complete", "[]", 5) and found[0][3] > 0
 
 
+def submodules(folder: Folder) -> bool:
+    """The blocks of the inference example, each compiled alone."""
+    status, said = folder.captured("blocks", "eager,default", "--submodules", str(EXAMPLES / "infer.py"))
+    print(said)
+    found = folder.ask("SELECT label FROM runs WHERE label NOT IN ('blocks/eager', 'blocks/default') ORDER BY label")
+    print("submodules:", found)
+    return status == 0 and len(found) == INFER_BLOCKS
+
+
+def ranks(folder: Folder) -> bool:
+    """Two ranks, each on its own GPU, that reduce their gradients."""
+    (folder.path / "ranks.py").write_text(RANKS)
+    start = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "traceq", "capture")
+    status, out, err = folder.run(*start, "--label", "two", "ranks.py")
+    print(out, err)
+    assert status == 0, err
+    found = folder.ask(
+        "SELECT t.rank, t.world_size, t.status, (SELECT count(*) FROM steps AS s WHERE s.trace_id = t.trace_id), "
+        "(SELECT count(*) FROM kernels AS k WHERE k.trace_id = t.trace_id AND category = 'comm') "
+        "FROM traces AS t JOIN runs AS r USING (run_id) WHERE label = 'two' ORDER BY t.rank"
+    )
+    print("ranks:", found)
+    return [row[:4] for row in found] == [(0, 2, "complete", 5), (1, 2, "complete", 5)] and all(r[4] for r in found)
+
+
 def main() -> int:
     """Print the figures that were asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="PART")
     parser.add_argument("--cases", default=",".join(CASES))
     parser.add_argument("--modes", default=",".join(MODES))
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--plain-modes", default="eager,default", help="modes whose plain loops are timed, too")
     args = parser.parse_args()
     cases, modes = args.cases.split(","), args.modes.split(",")
     fine = {}
@@ -204,8 +243,9 @@ def main() -> int:
             "trace": lambda: trace(folder),
             "breaks": lambda: breaks(folder),
             "sources": lambda: sources(folder),
-            "times": lambda: times(folder, cases, modes, args.repeats),
-            "modes": lambda: all_modes(folder, cases, modes),
+            "submodules": lambda: submodules(folder),
+            "ranks": lambda: ranks(folder),
+            "examples": lambda: examples(folder, cases, modes, args.plain_modes.split(",")),
         }.items():
             if not args.parts or part in args.parts:
                 began = time.monotonic()

@@ -1,6 +1,7 @@
 """`traceq capture` on an NVIDIA GPU: each figure that tests/cuda_figures.py prints, as a test."""
 
 import shutil
+import subprocess
 
 import cuda_figures
 import pytest
@@ -9,6 +10,11 @@ pytestmark = [
     pytest.mark.cuda,
     pytest.mark.skipif(shutil.which("nvidia-smi") is None, reason="needs an NVIDIA GPU"),
 ]
+
+
+def gpus() -> int:
+    """How many GPUs there are, by nvidia-smi; torch stays unloaded."""
+    return len(subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True).stdout.splitlines())
 
 
 @pytest.fixture
@@ -28,11 +34,15 @@ def test_the_source_of_every_triton_kernel_is_found(folder):
     assert cuda_figures.sources(folder)
 
 
-@pytest.mark.parametrize("case", cuda_figures.CASES)
-def test_the_unprofiled_step_is_that_of_a_plain_loop(case, folder):
-    assert cuda_figures.times(folder, [case], ["eager", "default"], repeats=2)
+def test_each_block_of_a_model_is_compiled_alone(folder):
+    assert cuda_figures.submodules(folder)
+
+
+@pytest.mark.skipif(shutil.which("nvidia-smi") is None or gpus() < 2, reason="needs two NVIDIA GPUs")
+def test_ranks_of_nccl_become_one_run(folder):
+    assert cuda_figures.ranks(folder)
 
 
 @pytest.mark.parametrize("case", cuda_figures.CASES)
-def test_each_example_is_captured_in_all_modes(case, folder):
-    assert cuda_figures.all_modes(folder, [case], list(cuda_figures.MODES))
+def test_an_example_in_all_modes_takes_the_step_of_a_plain_loop(case, folder):
+    assert cuda_figures.examples(folder, [case], list(cuda_figures.MODES), ["eager", "default"])
