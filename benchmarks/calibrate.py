@@ -1,9 +1,10 @@
-"""How advice fares on recorded pairs: the table of docs/verdict.md.
+"""How advice fares on recorded pairs: the tables of docs/verdict.md.
 
     python benchmarks/calibrate.py FOLDER             # print the table
-    python benchmarks/calibrate.py FOLDER --write     # put it into docs/verdict.md
+    python benchmarks/calibrate.py FOLDER --write     # put it into docs/verdict.md, where FOLDER's name is marked
 
-FOLDER holds NAME__MODE.json.gz and beside each NAME__MODE.ref.json with `unprofiled.wall_ms_per_step`, the truth.
+FOLDER holds NAME__eager.json.gz and NAME__MODE.ref.json with `unprofiled.wall_ms_per_step`, the truth: record_pairs.py
+makes both.
 """
 
 from __future__ import annotations
@@ -22,25 +23,26 @@ from traceq.store.files import open_store
 from traceq.units import parse_duration_ns
 
 PAGE = Path(__file__).parents[1] / "docs" / "verdict.md"
-BEGIN, END = "<!-- calibration: benchmarks/calibrate.py writes from here -->", "<!-- to here -->"
+BEGIN, END = "<!-- calibration {}: benchmarks/calibrate.py writes from here -->", "<!-- to here -->"
 MODES = {"default": "default", "reduce": "reduce-overhead", "maxauto": "reduce-overhead"}
 HEAD = "| program | mode | reached | bound | expected (likely) | in range | class: expected, reached | recommendation |"
 
 
 def main() -> int:
-    """Print or write the table; 1 if a bound is broken or more than one class is wrong."""
+    """Print or write the table; 1 if a bound is broken."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--write", action="store_true", help="into docs/verdict.md")
     asked = parser.parse_args()
-    lines, faults, wrong = table(asked.folder)
+    lines, broken, _ = table(asked.folder)
     text = "\n".join(lines)
     if asked.write:
-        page = PAGE.read_text("utf-8")
-        start, end = page.index(BEGIN) + len(BEGIN), page.index(END)
+        page, begin = PAGE.read_text("utf-8"), BEGIN.format(asked.folder.resolve().name)
+        start = page.index(begin) + len(begin)
+        end = page.index(END, start)
         PAGE.write_text(f"{page[:start]}\n{text}\n{page[end:]}", "utf-8")
     print(text)
-    return 1 if faults or wrong > 1 else 0
+    return 1 if broken else 0
 
 
 def table(folder: Path) -> tuple[list[str], int, int]:

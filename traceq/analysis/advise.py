@@ -1,31 +1,30 @@
 """Will torch.compile help, and by how much at most? From one run, before compiling anything.
 
 The bound (`both`) follows from what cannot vanish. The expected range is a model of the step with the few constants of
-constants.py: the GPU's time with groups of fusible kernels merged, and the host's with fewer launches; the longer of
-the two decides. docs/verdict.md has the model, and how it fares on recorded pairs.
+constants.py: the GPU's time with groups of fusible kernels merged, and the host's with fewer launches of the same cost;
+the longer of the two decides. docs/verdict.md has the model, and how it fares on recorded pairs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import duckdb
 
 from traceq.analysis import stats
 from traceq.analysis.ask import Row, ask
 from traceq.analysis.constants import (
+    AUTOGRAD_NS,
     BEST,
     BUSY_LIMIT,
     COMPILED_CALL_NS,
-    EAGER_LAUNCH_NS,
-    GENERATED_LAUNCH_NS,
     GRAPH_CALL_NS,
-    GROUP_KERNELS,
     HEAVY_LIMIT,
     HOST_FIRST,
     LARGE_FROM,
     LAUNCH_BOUND,
+    LAUNCH_NS,
     LEAST_STEP_NS,
     LIKELY,
     MISALIGNED,
@@ -112,7 +111,8 @@ class Program:
 
     step: float
     data: float
-    python: float
+    model_python: float
+    optimizer_python: float
     busy: float
     heavy_busy: float
     launched: float
@@ -123,6 +123,7 @@ class Program:
     groups: float
     longest_ns: float
     syncs: float
+    has_rnn: bool
     has_backward: bool
 
     @property
@@ -130,14 +131,18 @@ class Program:
         return self.busy < BUSY_LIMIT * (self.step - self.data)
 
     @property
-    def host(self) -> float:
-        """The host's time for a step: all of it where the host is the limit, else what such launches usually take."""
-        free = self.step - self.data
-        return free if self.is_host_bound else min(free, self.launched * EAGER_LAUNCH_NS)
+    def per_launch(self) -> float:
+        """What a launch costs the host: from its time for the step where the host is the limit, else what is usual."""
+        if not self.launched:
+            return 0.0
+        python = self.model_python + self.optimizer_python
+        each = max(self.step - self.data - python, 0) / self.launched
+        return each if self.is_host_bound else min(each, LAUNCH_NS)
 
     @property
-    def per_launch(self) -> float:
-        return max(self.host - self.python, 0) / self.launched if self.launched else 0.0
+    def optimizer_host(self) -> float:
+        """The host's time for an optimizer that stays eager."""
+        return self.optimizer * self.per_launch + self.optimizer_python
 
     @property
     def pieces(self) -> float:
@@ -149,11 +154,11 @@ def advise(con: duckdb.DuckDBPyConnection, run: str, reached: str | None = None)
     """What compiling `run` may bring; `reached` is a compiled run of the same program. Raises TraceqError (failed)."""
     facts = ask(con, "run_facts", run=run)[0]
     side = side_of(con, facts, False, None)
-    program = _program(con, side)
     rows = list(side.parts.items())
     ns = unprofiled(side, rows) if side.step else [*(n for _, n in rows), 0]
     split = _split([place for place, _ in rows], [n or 0 for n in ns])
     signs = ask(con, "compile_signs", run=run)
+    program = _program(con, side, signs)
     sites = ask(con, "sync_sites", run=run, top=None)
     ceilings = _ceilings(con, side, program, signs)
     expected = {mode: _expected(program, mode, ceilings) for mode in MODES}
@@ -185,7 +190,7 @@ def advise(con: duckdb.DuckDBPyConnection, run: str, reached: str | None = None)
 # The program --------------------------------------------------------------------------------------------------------
 
 
-def _program(con: duckdb.DuckDBPyConnection, side: Side) -> Program:
+def _program(con: duckdb.DuckDBPyConnection, side: Side, signs: Sequence[Row]) -> Program:
     structure = [r for r in ask(con, "step_structure", run=side.label) if r["step"] not in side.skipped]
     if not side.parts or not structure or side.period_ns is None:
         why, hint = _why_not(side)
@@ -202,13 +207,16 @@ def _program(con: duckdb.DuckDBPyConnection, side: Side) -> Program:
     def middle(column: str) -> float:
         return stats.median([r[column] for r in structure]) / devices
 
-    # Compiling does away with Python inside the model; between steps the trace has mostly the profiler's own.
-    python = (step - data) * middle("optimizer_python_ns") / bound if bound and side.facts["linked_pct"] else 0.0
+    # Idle time that Python causes, scaled to the un-profiled step. The model's goes when it is compiled, and between
+    # steps the trace has mostly the profiler's own; the optimizer's stays.
+    scale = (step - data) / bound if bound and side.facts["linked_pct"] and busy < BUSY_LIMIT * (step - data) else 0.0
+    optimizer_python = scale * middle("optimizer_python_ns")
 
-    program = Program(
+    return Program(
         step=step,
         data=data,
-        python=python,
+        model_python=max(scale * idle.get("python", 0) - optimizer_python, 0.0),
+        optimizer_python=optimizer_python,
         busy=busy,
         heavy_busy=stats.median([r["heavy_busy_ns"] for r in side.steps]) / devices,
         launched=middle("launched"),
@@ -223,14 +231,9 @@ def _program(con: duckdb.DuckDBPyConnection, side: Side) -> Program:
             for r in ask(con, "sync_sites", run=side.label, top=None)
             if r["outer_op"] in BLOCKING or r["op"] in BLOCKING
         ),
+        has_rnn=any(r["kind"] == "rnn" for r in signs),
         has_backward=any(r["has_backward"] for r in structure),
     )
-    return program if program.is_host_bound else _without_python(program)
-
-
-def _without_python(program: Program) -> Program:
-    """Where the GPU is the limit the trace's idle time does not tell what the host does."""
-    return Program(**{**program.__dict__, "python": 0.0})
 
 
 def _why_not(side: Side) -> tuple[str, str]:
@@ -309,31 +312,35 @@ def _chances(con: duckdb.DuckDBPyConnection, run: str, signs: Sequence[Row]) -> 
 
 
 def _expected(program: Program, mode: str, ceilings: Ceilings) -> Expected:
-    """The range, not beyond the bound where that is one."""
+    """The range, not beyond the bound where that is one.
+
+    A wait for a value parts the program; inside a loop the compiler leaves the whole of it as it is. So with waits it
+    may stay as fast as now, and no gain is likely.
+    """
     bound = ceilings.both if ceilings.both and not ceilings.conditional else float("inf")
-    times = [predicted_ns(program, mode, case) for case in (WORST, LIKELY, BEST)]
-    return Expected(*(min(program.step / max(t, LEAST_STEP_NS), bound) for t in times))
+    worst, likely, best = (
+        program.step / max(predicted_ns(program, mode, c), LEAST_STEP_NS) for c in (WORST, LIKELY, BEST)
+    )
+    if program.syncs >= 1:
+        worst, likely, best = min(worst, 1.0), min(likely, 1.0), max(best, 1.0)
+    return Expected(*(min(speedup, bound) for speedup in (worst, likely, best)))
 
 
 def predicted_ns(p: Program, mode: str, case: Case) -> float:
-    """The step in `mode`: data, then the longer of the GPU's time and the host's, or both where they cannot overlap."""
+    """The step in `mode`: data, then the longer of the GPU's time and the host's, or both where they cannot overlap.
+
+    A library's RNN parts the program and is not taken into CUDA graphs: both modes then launch as `default` does.
+    """
+    made = min(p.fusible, p.groups * (case.made_training if p.has_backward else case.made))
     fused = case.longest * p.longest_ns + case.rest * (p.fusible_ns - p.longest_ns)
-    gpu = case.gpu * (p.busy - p.fusible_ns + fused) + QUEUE_NS * (p.kept + p.optimizer + p.groups)
-    if mode == "default":
-        host = (p.kept + p.optimizer) * p.per_launch * case.eager_host + _generated_host(p, case)
-        host += p.pieces * COMPILED_CALL_NS * case.compiled_host
-    else:
-        host = p.optimizer * p.per_launch * case.eager_host + p.pieces * GRAPH_CALL_NS * case.compiled_host
-    host += p.python * case.eager_host
-    is_apart = mode != "default" and (p.syncs >= 1 or not case.is_overlapped)
+    gpu = case.gpu * (p.busy - p.fusible_ns + fused) + QUEUE_NS * (p.kept + p.optimizer + made)
+    is_launching = mode == "default" or p.has_rnn
+    fixed = p.pieces * (COMPILED_CALL_NS if is_launching else GRAPH_CALL_NS) + AUTOGRAD_NS * p.has_backward
+    host = p.optimizer_host + case.fixed * fixed
+    if is_launching:
+        return p.data + max(gpu, host + (p.kept + made) * p.per_launch * case.launch)
+    is_apart = p.syncs >= 1 or not case.is_overlapped
     return p.data + (gpu + host if is_apart else max(gpu, host))
-
-
-def _generated_host(p: Program, case: Case) -> float:
-    """The host's time to launch generated kernels: in training a group becomes several, at worst as many as before."""
-    many = GROUP_KERNELS if case is LIKELY else p.fusible
-    made = min(p.fusible, p.groups * many) if p.has_backward and case is not BEST else p.groups
-    return made * min(GENERATED_LAUNCH_NS * case.compiled_host, p.per_launch or GENERATED_LAUNCH_NS)
 
 
 # What stands in the way ---------------------------------------------------------------------------------------------
@@ -387,21 +394,30 @@ def _recommendation(
             "fix the host first",
             f"{100 * data:.0f} % of the step waits for data: more workers, pinned memory, prefetching",
         )
-    if sync >= HOST_FIRST or (p.syncs >= 1 and sync >= HOST_FIRST / 4):
+    if sync >= HOST_FIRST or (p.syncs >= 1 and (sync >= HOST_FIRST / 4 or _would_gain(p))):
         site = next((r for r in sites if r["outer_op"] or r["op"]), None)
         what = (site["outer_op"] or site["op"]) if site else "a call that waits"
         where = f" in {site['python']}" if site and site["python"] else ""
-        return "fix the host first", f"{what}{where} makes the host wait for the GPU, {p.syncs:.3g} times a step"
+        stops = ", and a compiler stops there" if p.syncs >= 1 else ""
+        return "fix the host first", f"{what}{where} makes the host wait for the GPU, {p.syncs:.3g} times a step{stops}"
     if is_compiled:
         return "leave it", "this run is compiled, or replays CUDA graphs, already"
     best = max(expected, key=lambda mode: expected[mode].likely)
     if expected[best].likely < NONE_BELOW:
         if p.heavy_busy >= HEAVY_LIMIT * p.step and (slow := _slow_gemms(con, side.label)):
             return "max-autotune for these GEMMs", slow
+        if p.has_rnn:
+            return "leave it", "a library's RNN stays as it is, and parts what is compiled around it"
         return "leave it", f"{_share(p.heavy_busy, p.step)} of the step is in heavy kernels, and little else can go"
     if best == "default" or expected["default"].likely * NONE_BELOW > expected[best].likely:
         return "default", _gain(expected["default"], p)
     return "reduce-overhead", _gain(expected[best], p)
+
+
+def _would_gain(p: Program) -> bool:
+    """Whether compiling would bring something if the step waited for no value."""
+    free = replace(p, syncs=0.0)
+    return any(p.step > NONE_BELOW * predicted_ns(free, mode, LIKELY) for mode in MODES)
 
 
 def _gain(e: Expected, p: Program) -> str:
