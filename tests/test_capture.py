@@ -238,6 +238,38 @@ def test_a_script_that_profiles_itself_keeps_its_profiler_and_its_trace_is_taken
     assert got.count("aten::mm") == 1
 
 
+LOST = {
+    "its file is gone": "with profile() as p:\n    torch.mm(a, a)\np.export_chrome_trace('own.json')\nos.unlink('own.json')\n",
+    "never stopped": "p = profile()\np.start()\ntorch.mm(a, a)\n",
+}
+
+
+@pytest.mark.parametrize("text", LOST.values(), ids=LOST)
+def test_why_the_scripts_own_profile_could_not_be_exported_is_said_once(text, here):
+    begin = "import os, torch\nfrom torch.profiler import profile\na = torch.ones(4, 4)\ntorch.mm(a, a)\n"
+    folder = here(script=begin + text)
+    got = capture("script.py", cwd=folder)
+    assert got.status == plain("script.py", cwd=folder).status  # torch itself crashes where it was never stopped
+    (why,) = [n for n in got.record()["notes"] if n.startswith("the script's own profile could not be exported: ")]
+    assert why.endswith(("RuntimeError: Trace is already saved.", "'NoneType' object has no attribute 'save'"))
+    assert got.notes.count(f"traceq: {why}") == 1
+    assert not any("its own trace is taken" in note for note in got.notes)
+    assert got.count("aten::mm") == 1  # the one before it
+
+
+@pytest.mark.parametrize("spoil", ["setrlimit(RLIMIT_FSIZE, (20000, 20000))", "shutil.rmtree('traces')"])
+def test_r_176_the_scripts_error_comes_first_then_why_the_trace_could_not_be_written(spoil, here):
+    head = f"import shutil\nfrom resource import RLIMIT_FSIZE, setrlimit\n{TRAINING}"
+    folder = here(script=head.replace("for _ in", f"{spoil}\nfor _ in") + "raise ValueError('its own')\n")
+    process = start("script.py", "60", cwd=folder)
+    _, err = process.communicate(timeout=240)
+    assert process.returncode == 1
+    said = err.decode()
+    assert 0 < said.index("ValueError: its own") < said.index("traceq: the trace could not be written: Failed to ")
+    assert "os._exit" not in said
+    assert not list(folder.glob("traces/*.raw.json*"))
+
+
 def test_a_profiler_inside_a_training_loop_ends_ours(here):
     text = TRAINING.replace("for _ in", "from torch.profiler import profile\np = profile()\nfor _ in").replace(
         "    optimizer.step()\n", "    optimizer.step()\n    if _ == 20: p.start()\n    if _ == 22: p.stop()\n"

@@ -70,6 +70,13 @@ def test_a_record_is_written_whole_and_read_again(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["t.capture.json"]
 
 
+def test_peaks_that_cannot_be_measured_have_a_reason(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    peaks, fault = launch.measured_peaks()
+    assert peaks is None
+    assert fault.endswith("no CUDA GPU that torch can use, so there are no peaks to measure")
+
+
 @pytest.mark.parametrize("text", ["", "fast", "eager,,fast"])
 def test_only_modes_are_compared(text):
     with pytest.raises(TraceqError, match="--compare"):

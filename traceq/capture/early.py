@@ -9,10 +9,10 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+from traceq.capture.faults import Note, told
 from traceq.capture.profiling import Whole
 from traceq.capture.record import Spec
 
@@ -43,7 +43,7 @@ class Early:
     modules and no optimizers is recorded from its start, and with the GPU's side from the moment it turns to it.
     """
 
-    def __init__(self, torch: Any, spec: Spec, note: Callable[[str], None]) -> None:
+    def __init__(self, torch: Any, spec: Spec, note: Note) -> None:
         self._torch = torch
         self._note = note
         self._profile = Whole(torch, spec, note)
@@ -56,10 +56,9 @@ class Early:
         """Begin, if the script imports torch on its main thread: elsewhere there would be nothing to see."""
         if threading.current_thread() is not threading.main_thread() or (self._has_gpu() and self._expects_steps()):
             return
-        try:
+        with told(self._note, "recording from the start failed"):
             self._profile.start()
-        except Exception as error:
-            self._note(f"recording from the start failed: {error}")
+        if not self._profile.is_running:
             return
         signal.signal(signal.SIGRTMAX, self._reach_limit)
         clock = time.pthread_getcpuclockid(threading.get_ident())
@@ -71,12 +70,10 @@ class Early:
         """The script is about to use the GPU: begin anew with it, unless steps are to be expected."""
         if self._over.is_set() or not self._profile.is_running or self._expects_steps():
             return
-        try:
+        with told(self._note, "recording the GPU from the start failed"):
             self._profile.stop()
             self._profile = Whole(self._torch, self._spec, self._note, has_gpu=True)
             self._profile.start()
-        except Exception as error:
-            self._note(f"recording the GPU from the start failed: {error}")
 
     def step(self, count: int) -> None:
         """A step has ended."""
@@ -109,7 +106,7 @@ class Early:
     def export(self, path: str) -> bool:
         """Write the trace; whether there was one."""
         if self._is_cut:
-            self._note(f"recorded was the first {MOST_WORK_S} s of work: no steps were seen, or too few")
+            self._note(f"recorded was the first {MOST_WORK_S} s of work: there is no trace of steps")
         return self._profile.export(path)
 
     def _has_gpu(self) -> bool:

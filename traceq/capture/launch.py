@@ -106,22 +106,34 @@ def run(spec: Spec, files: Files, wants_peaks: bool = False) -> Ended:
     raw = files.trace
     if raw.suffix != ".json":
         raw = raw.with_name(files.record.name.replace(".capture.json", RAW[spec.profiler]))
-    spec.trace, spec.record = str(raw.absolute()), str(files.record.absolute())
     with tempfile.TemporaryDirectory(prefix="traceq-capture-") as folder:
+        spec.trace, spec.record = str(raw.absolute()), os.path.join(folder, "record.json")
         path = os.path.join(folder, "spec.json")
         record.write(path, spec)
         command = [sys.executable, str(CHILD), path]
         status = _wait(subprocess.Popen(nsys.around(command, raw) if spec.profiler == "nsys" else command))
-    found = record.read_record(spec.record)
+        found = record.read_record(spec.record)
     if found is None and spec.world_size:  # rank 0 waits for it
         found = Record(spec.command, spec.mode, spec.label, spec.rank, spec.world_size)
     if found is not None:
-        _keep_trace(found, files, raw)
-        _complete(found, status, wants_peaks)
-        record.write(str(files.record), found)
+        _keep(found, files, raw, status, wants_peaks)
     if found is None or found.trace is None:
         files.trace.unlink(missing_ok=True)
     return Ended(status, found, files)
+
+
+def _keep(found: Record, files: Files, raw: Path, status: int, wants_peaks: bool) -> None:
+    """Bring the trace to its name, and its record beside it; where the folder does not take them, it is noted."""
+    try:
+        _keep_trace(found, files, raw)
+    except OSError as error:
+        found.trace = None
+        found.note(f"{record.NOT_WRITTEN}: {error.strerror}")
+    _complete(found, status, wants_peaks)
+    try:
+        record.write(str(files.record), found)
+    except OSError as error:
+        found.note(f"the record of the capture could not be written: {error.strerror}")
 
 
 def _keep_trace(found: Record, files: Files, raw: Path) -> None:
@@ -163,12 +175,14 @@ def _complete(found: Record, status: int, wants_peaks: bool) -> None:
             interval = {"median": estimate.value, "low": estimate.low, "high": estimate.high}
             setattr(found, f"step_{kind}_ns", {k: v for k, v in interval.items() if v is not None})
     if wants_peaks and found.gpu:
-        found.peaks = measured_peaks()
+        found.peaks, fault = measured_peaks()
+        if fault:
+            found.note(f"the peaks of the GPU were not measured: {fault}")
 
 
 @functools.cache
-def measured_peaks() -> dict[str, Any] | None:
-    """What this GPU reaches, by a process of its own: measured once, then known."""
+def measured_peaks() -> tuple[dict[str, Any] | None, str | None]:
+    """What this GPU reaches, by a process of its own: measured once, then known. Else why it is not."""
     done = subprocess.run(
         [sys.executable, "-m", "traceq.capture.peaks"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [PACKAGE, os.environ.get("PYTHONPATH")]))},
@@ -178,8 +192,13 @@ def measured_peaks() -> dict[str, Any] | None:
     try:
         peaks: dict[str, Any] = json.loads(done.stdout)
     except ValueError:
-        return None
-    return peaks
+        return None, last_line(done.stderr)
+    return peaks, None
+
+
+def last_line(said: str) -> str:
+    """What a command said last: of a traceback the exception."""
+    return next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "no reason was given")
 
 
 def _pack(source: Path, to: Path) -> None:

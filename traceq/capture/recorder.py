@@ -10,9 +10,10 @@ from typing import Any
 
 from traceq.capture import compiler, compiling, course, expect, imports, record
 from traceq.capture.early import Early
+from traceq.capture.faults import told
 from traceq.capture.outputs import Outputs
 from traceq.capture.profiling import Profile, ScriptsOwn
-from traceq.capture.record import Record, Spec
+from traceq.capture.record import NOT_WRITTEN, Record, Spec
 from traceq.capture.steps import Steps
 
 
@@ -35,22 +36,20 @@ class Recorder:
 
     def begin(self) -> None:
         """The script has imported torch. Never raises: the script comes first."""
-        try:
+        with told(self.record.note, "nothing could be recorded"):
             self._begin()
-        except Exception as error:
-            self.record.note(f"nothing could be recorded: {type(error).__name__}: {error}")
 
     def _begin(self) -> None:
         torch = self._torch = sys.modules["torch"]
         self.record.torch_version = str(torch.__version__)
         if self.spec.seed is not None:
             torch.manual_seed(self.spec.seed)
-        compiler.watch()
+        compiler.watch(self.record.note)
         if self.spec.keep_outputs:
             self._outputs = Outputs(torch)
         if self.spec.compile_optimizer and self.spec.mode != "eager":
             compiling.compile_optimizers(torch, self.spec.mode)
-        self._own = ScriptsOwn(self._give_way)
+        self._own = ScriptsOwn(self._give_way, self.record.note)
         self._own.watch(torch)
         self._steps.begin(torch)
         imports.when_imported("torch._dynamo.trace_rules", self._hide)
@@ -62,7 +61,7 @@ class Recorder:
     def _hide(self) -> None:
         """Have Dynamo pass over what runs here between two steps: it would compile it."""
         rules = sys.modules["torch._dynamo.trace_rules"]
-        for name in ("recorder", "course", "early", "profiling"):
+        for name in ("recorder", "course", "early", "profiling", "faults"):
             rules.add(f"traceq.capture.{name}")
 
     def forget(self) -> None:
@@ -78,10 +77,8 @@ class Recorder:
         if self._is_finished or os.getpid() != self._pid:
             return
         self._is_finished = True
-        try:
+        with told(self.record.note, NOT_WRITTEN):
             self._save()
-        except Exception as error:
-            self.record.note(f"saving failed: {type(error).__name__}: {error}")
         record.write(self.spec.record, self.record)
 
     def _save(self) -> None:
@@ -98,13 +95,13 @@ class Recorder:
     def _save_trace(self) -> None:
         assert self._own is not None
         if self._own.is_used:
-            self.record.note("the script profiles itself: its own trace is taken")
-            self.record.own_traces = self._own.traces
-            if self._own.traces:
+            self.record.own_traces = [path for path in self._own.traces if os.path.exists(path)]
+            is_saved = not self.record.own_traces and self._own.export(self.spec.trace)
+            if self.record.own_traces or is_saved:
+                self.record.note("the script profiles itself: its own trace is taken")
+                self.record.trace = os.path.basename(self.spec.trace) if is_saved else None
                 return
-            if self._own.export(self.spec.trace):
-                self.record.trace = os.path.basename(self.spec.trace)
-                return
+            self.record.note("the script profiles itself, and left no trace: what ran before that is taken")
         for recording in (self._profile, self._early):
             if recording is not None:
                 recording.stop()
@@ -143,11 +140,9 @@ class Recorder:
             return
         if self._early:
             self._early.step(self._steps.count)
-        try:
+        wait = None
+        with told(self.record.note, "timing and profiling ended early"):
             wait = next(self._course, None)
-        except Exception as error:  # the script comes first
-            self.record.note(f"timing and profiling ended early: {type(error).__name__}: {error}")
-            wait = None
         if wait is None:
             self._course = None
             self._steps.end()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import shlex
 import sys
 import traceback
@@ -17,7 +16,7 @@ from traceq.capture import distributed, launch, modes, nsys
 from traceq.capture.distributed import World
 from traceq.capture.launch import Ended, Target
 from traceq.capture.modes import Campaign
-from traceq.capture.record import Spec
+from traceq.capture.record import NOT_WRITTEN, Spec
 from traceq.errors import Status, TraceqError
 from traceq.query import Column, Result
 from traceq.show import narrate
@@ -221,10 +220,11 @@ class Session:
 
     def _compare(self, campaign: Campaign, ended: dict[str, Ended]) -> None:
         label = campaign.spec.label
-        with contextlib.suppress(TraceqError), stores.open_store(self._store) as con:
-            self._draw(query.run(con, query.load("captures"), {"label": label}))
-            if campaign.has_blocks:
-                self._draw(Result("blocks", {}, BLOCKS, _block_rows(con, label, ended)))
+        if ended:
+            with stores.open_store(self._store) as con:
+                self._draw(query.run(con, query.load("captures"), {"label": label}))
+                if campaign.has_blocks:
+                    self._draw(Result("blocks", {}, BLOCKS, _block_rows(con, label, ended)))
         if campaign.spec.keep_outputs:
             self._draw(Result("outputs", {}, DISTANCES, _distance_rows(ended)))
 
@@ -266,6 +266,8 @@ def _why_not(ended: Ended) -> str:
         return "the script ended by os._exit or was killed: nothing can be saved then; let it end, or stop it by Ctrl-C"
     if ended.record.torch_version is None:
         return "import torch, and run something"
+    if any(note.startswith(NOT_WRITTEN) for note in ended.record.notes):
+        return "-o FILE writes it elsewhere"
     if ended.files.trace.suffix == ".sqlite" and not ended.record.gpu:
         return "nsys records steps on a GPU only: without one leave --profiler out"
     return f"it ended after {ended.record.steps} steps: let it take more, or profile at once with --no-timing"
@@ -275,7 +277,7 @@ def _notes(ended: Ended) -> list[str]:
     found = ended.record
     if found is None:
         return []
-    blind = found.torch_version is not None and not found.gpu
+    blind = found.torch_version is not None and not found.gpu and ended.trace is not None
     return [*found.notes, *(["no GPU was used: only the CPU side is recorded"] if blind else [])]
 
 

@@ -103,7 +103,7 @@ def write(con: duckdb.DuckDBPyConnection, record: Record, rank_of: tuple[int, in
         "path": path_as_text(record.path),
         "sha256": record.sha256,
         "size_bytes": record.size_bytes,
-        "has_facts": "graph_breaks" in record.tables,
+        "has_facts": {"graph_breaks", "recompiles", "compile_phases"} <= record.tables.keys(),
     }
     tables = {"captures": [file], **record.tables}
     captures.write(con, record.run, {table: [{"rank": rank, **row} for row in rows] for table, rows in tables.items()})
