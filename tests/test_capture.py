@@ -239,7 +239,8 @@ def test_a_script_that_profiles_itself_keeps_its_profiler_and_its_trace_is_taken
 
 
 LOST = {
-    "its file is gone": "with profile() as p:\n    torch.mm(a, a)\np.export_chrome_trace('own.json')\nos.unlink('own.json')\n",
+    "its file is gone": "with profile() as p:\n    torch.mm(a, a)\n"
+    "p.export_chrome_trace('own.json')\nos.unlink('own.json')\n",
     "never stopped": "p = profile()\np.start()\ntorch.mm(a, a)\n",
 }
 

@@ -80,12 +80,13 @@ def watch(note: Note) -> None:
 def facts() -> dict[str, list[dict[str, Any]] | None]:
     """What was seen so far, ready for the record of a capture; empty lists where nothing was compiled."""
     found: dict[str, list[dict[str, Any]] | None] = {}
-    for name, ask in {
+    questions: dict[str, Callable[[], list[dict[str, Any]]]] = {
         "graph_breaks": _graph_breaks,
         "recompiles": _recompiles,
         "compile_phases": _compile_phases,
         "kernel_sources": partial(kernels.sources, _seen.note),
-    }.items():
+    }
+    for name, ask in questions.items():
         found[name] = None
         with told(_seen.note, f"{name.replace('_', ' ')} of the compiler were not recorded"):
             found[name] = ask()

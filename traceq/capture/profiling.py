@@ -203,9 +203,10 @@ class ScriptsOwn:
 
     def export(self, path: str) -> bool:
         """Write the trace of the last one; whether there was one."""
+        is_written = False
         with told(self._note, "the script's own profile could not be exported"):
-            return _write(self._last.export_chrome_trace, path, self._note)
-        return False
+            is_written = _write(self._last.export_chrome_trace, path, self._note)
+        return is_written
 
     def _before(self, owner: Any, name: str) -> None:
         real = getattr(owner, name)
