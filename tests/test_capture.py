@@ -184,6 +184,92 @@ def test_steps_are_found_timed_and_five_of_them_profiled(text, source, here):
     assert got.ask("SELECT status, warnings FROM traces") == [("complete", "[]")]
 
 
+SHAPES_HEAD = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+model, data = nn.Linear(8, 8), torch.randn(4, 8)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+def loss():
+    return model(data).pow(2).mean()
+"""
+SGD = "a step ends when the optimizer SGD steps"
+SHAPES = {
+    "gradients accumulate": (
+        "for i in range(320):\n    loss().backward()\n    if i % 4 == 3:\n        optimizer.step()\n"
+        "        optimizer.zero_grad()\n",
+        SGD,
+        4 * 5,
+    ),
+    "a closure": (
+        "def closure():\n    optimizer.zero_grad()\n    now = loss()\n    now.backward()\n    return now\n"
+        "for _ in range(60):\n    optimizer.step(closure)\n",
+        SGD,
+        5,
+    ),
+    "the model twice a step": (
+        "for _ in range(60):\n    optimizer.zero_grad()\n    (loss() + loss()).backward()\n    optimizer.step()\n",
+        SGD,
+        2 * 5,
+    ),
+    "two optimizers": (
+        "other = nn.Linear(8, 8)\nsecond = torch.optim.Adam(other.parameters())\nfor _ in range(60):\n"
+        "    loss().backward()\n    optimizer.step()\n    other(data).sum().backward()\n    second.step()\n",
+        f"{SGD}, the first of several",
+        2 * 5,
+    ),
+    "a scaler that leaves steps out": (
+        "scaler = torch.amp.GradScaler('cpu', growth_interval=10**6)\nfor i in range(60):\n    optimizer.zero_grad()\n"
+        "    scaler.scale(loss() * (float('inf') if i % 3 == 0 else 1)).backward()\n    scaler.step(optimizer)\n"
+        "    scaler.update()\n",
+        SGD,
+        5,
+    ),
+    "compiled by the script": (
+        "whole = torch.compile(loss, backend='eager')\nfor _ in range(60):\n    optimizer.zero_grad()\n"
+        "    whole().backward()\n    optimizer.step()\n",
+        SGD,
+        5,
+    ),
+    "called in a nested function": (
+        "def outer():\n    def inner():\n        with torch.no_grad():\n            return model(data)\n"
+        "    return inner()\ndel optimizer\nfor _ in range(60):\n    outer()\n",
+        "a step is one call of Linear",
+        5,
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "meaning", "products"), SHAPES.values(), ids=SHAPES)
+def test_what_a_step_is_fits_the_script_and_is_said(text, meaning, products, here):
+    head = SHAPES_HEAD.replace("optimizer =", "optimizer = None #") if "del optimizer" in text else SHAPES_HEAD
+    got = capture("script.py", cwd=here(script=head + text))
+    assert got.status == 0
+    assert got.notes.count(f"traceq: {meaning}") == 1
+    assert got.ask("SELECT count(*) FROM steps") == [(5,)]
+    assert got.count("aten::linear") == products
+    assert len([t for t in got.record()["timings"] if t["kind"] == "pipelined"]) == 7
+
+
+def test_a_script_without_steps_says_that_none_were_seen(here):
+    text = "import threading, torch\nmodel = torch.nn.Linear(2, 2)\n"
+    text += "thread = threading.Thread(target=lambda: [model(torch.ones(1, 2)) for _ in range(9)])\n"
+    got = capture("script.py", cwd=here(script=f"{text}thread.start()\nthread.join()\n"))
+    said = "traceq: no steps were seen: no optimizer stepped and no module was called on the main thread"
+    assert got.notes.count(said) == 1
+    assert got.count("aten::linear") == 9
+
+
+def test_a_script_that_fails_before_its_steps_are_profiled_says_what_the_trace_holds(here):
+    text = TRAINING.replace(
+        "    optimizer.step()\n", "    optimizer.step()\n    if _ == 12:\n        raise KeyError(_)\n"
+    )
+    got = capture("script.py", "200", cwd=here(script=text))
+    assert got.status == 1
+    assert "traceq: recorded was what ran before steps were timed: too few steps came to be profiled" in got.notes
+    assert got.count("aten::addmm") > 0
+
+
 def test_a_script_with_too_few_steps_keeps_its_trace(here):
     got = capture("script.py", "4", cwd=here(script=INFERENCE))
     assert got.status == 0
@@ -369,6 +455,56 @@ def test_without_nsys_it_is_said_before_the_script_runs(here):
     got = capture("--profiler", "nsys", "script.py", cwd=here(script="print('ran')\n"), env={"PATH": "/usr/bin:/bin"})
     assert (got.status, got.out) == (2, b"")
     assert got.notes[0] == "traceq: error: --profiler nsys: there is no nsys on the path"
+
+
+# It takes the command line of `nsys profile`, talks as nsys does and runs what it is given: CI has no nsys.
+NSYS = """#!/bin/sh
+echo Generated:
+echo 'WARNING: of nsys' >&2
+shift
+while [ "${1#--}" != "$1" ]; do shift; done
+%s
+"""
+
+
+@pytest.fixture
+def with_nsys(tmp_path):
+    """The environment with an nsys that ends as `end` says: with_nsys(end)."""
+
+    def make(end):
+        stand_in = tmp_path / "bin" / "nsys"
+        stand_in.parent.mkdir()
+        stand_in.write_text(NSYS % end)
+        stand_in.chmod(0o755)
+        return {"PATH": f"{stand_in.parent}:{os.environ['PATH']}"}
+
+    return make
+
+
+@pytest.mark.parametrize(("end", "status"), [('"$@"', 3), ('"$@"; exit 1', 3)], ids=["its status", "a status of nsys"])
+def test_what_nsys_says_does_not_mix_with_what_the_script_says(end, status, here, with_nsys):
+    folder = here(script=ONE_OP + "import sys\nprint('out')\nprint('err', file=sys.stderr)\nsys.exit(3)\n")
+    got = capture("--profiler", "nsys", "script.py", cwd=folder, env=with_nsys(end))
+    assert got.what_the_script_did == (status, b"out\n", plain("script.py", cwd=folder).err)
+    assert got.notes[-2:] == [
+        "traceq: error: no trace was written",
+        "hint: nsys records steps on a GPU only: without one leave --profiler out",
+    ]
+
+
+def test_an_nsys_that_runs_nothing_is_told_in_its_own_words(here, with_nsys):
+    folder = here(script="print('ran')\n")
+    got = capture("--profiler", "nsys", "script.py", cwd=folder, env=with_nsys("echo 'no room for a session'\nexit 1"))
+    assert (got.status, got.out) == (1, b"")
+    assert got.notes[-1].endswith("under nsys, which said: no room for a session")
+
+
+def test_an_export_of_nsys_is_not_called_json(here, with_nsys):
+    got = capture(
+        "--profiler", "nsys", "-o", "x.json.gz", "script.py", cwd=here(script="print('ran')\n"), env=with_nsys('"$@"')
+    )
+    assert (got.status, got.out) == (2, b"")
+    assert got.notes[0] == "traceq: error: x.json.gz: an export of nsys is an SQLite file"
 
 
 # Modes side by side --------------------------------------------------------------------------------------------------

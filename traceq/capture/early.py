@@ -36,6 +36,16 @@ def _text(spec: Spec) -> str:
         return "nn"
 
 
+def _is_importing() -> bool:
+    """Whether the main thread is at an import: the first optimizer brings the compiler, which alone takes a second."""
+    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return True
+        frame = frame.f_back
+    return False
+
+
 class Early:
     """A recording from the import of torch, ended by the first steps or by a second of work.
 
@@ -105,9 +115,12 @@ class Early:
 
     def export(self, path: str) -> bool:
         """Write the trace; whether there was one."""
-        if self._is_cut:
-            self._note(f"recorded was the first {MOST_WORK_S} s of work: there is no trace of steps")
         return self._profile.export(path)
+
+    @property
+    def extent(self) -> str:
+        """What the trace holds, for one that ended before the script did."""
+        return f"the first {MOST_WORK_S} s of work" if self._is_cut else "what ran before steps were timed"
 
     def _has_gpu(self) -> bool:
         """Whether a GPU is near, without asking CUDA: that would spoil a fork to come."""
@@ -128,7 +141,10 @@ class Early:
 
     def _watch(self, clock: int) -> None:
         """Look at the main thread's processor time, and have the main thread itself end the recording."""
-        begun = time.clock_gettime(clock)
+        worked_s, before = 0.0, time.clock_gettime(clock)
         while not self._over.wait(LOOK_EVERY_S):
-            if time.clock_gettime(clock) - begun > MOST_WORK_S:
+            now = time.clock_gettime(clock)
+            worked_s += 0 if _is_importing() else now - before
+            before = now
+            if worked_s > MOST_WORK_S:
                 _thread.interrupt_main(signal.SIGRTMAX)

@@ -26,6 +26,7 @@ CHILD = Path(__file__).with_name("child.py")
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 FROM_KERNEL = 128
 RAW = {"torch": ".raw.json", "nsys": ".nsys-rep"}  # what the profiler itself writes
+ENDING = {"torch": ".json.gz", "nsys": ".sqlite"}
 PACKAGE = str(Path(__file__).parents[2])
 
 
@@ -60,11 +61,15 @@ class Files:
 
 @dataclass(frozen=True)
 class Ended:
-    """How one child ended: its status as a shell would tell it, what it recorded, and where that is."""
+    """How one child ended: its status as a shell would tell it, what it recorded, and where that is.
+
+    `nsys_said` is the last line of nsys, if that was around it.
+    """
 
     status: int
     record: Record | None
     files: Files
+    nsys_said: str | None = None
 
     @property
     def trace(self) -> str | None:
@@ -80,7 +85,7 @@ def check(target: Target) -> None:
     running.compile_target(target.kind, target.name)
 
 
-def reserve(wanted: Path) -> Files:
+def reserve(wanted: Path, profiler: str = "torch") -> Files:
     """Names that no file has, taken at once; with a number where `wanted` is taken."""
     ending = "".join(s for s in wanted.suffixes[-2:] if s in (".json", ".gz", ".sqlite"))
     stem = wanted.name[: len(wanted.name) - len(ending)]
@@ -89,7 +94,9 @@ def reserve(wanted: Path) -> Files:
         wanted.parent.mkdir(parents=True, exist_ok=True)
         while True:
             name = stem if number == 1 else f"{stem}-{number}"
-            files = Files(wanted.with_name(name + (ending or ".json.gz")), wanted.with_name(f"{name}.capture.json"))
+            files = Files(
+                wanted.with_name(name + (ending or ENDING[profiler])), wanted.with_name(f"{name}.capture.json")
+            )
             if not files.record.exists():
                 try:
                     files.trace.open("xb").close()
@@ -111,15 +118,31 @@ def run(spec: Spec, files: Files, wants_peaks: bool = False) -> Ended:
         path = os.path.join(folder, "spec.json")
         record.write(path, spec)
         command = [sys.executable, str(CHILD), path]
-        status = _wait(subprocess.Popen(nsys.around(command, raw) if spec.profiler == "nsys" else command))
+        is_nsys = spec.profiler == "nsys"
+        status, said = _under_nsys(command, raw) if is_nsys else (_wait(subprocess.Popen(command)), "")
         found = record.read_record(spec.record)
+    if is_nsys and found is not None and found.status is not None:
+        status = found.status  # of a script that was interrupted nsys says 1
     if found is None and spec.world_size:  # rank 0 waits for it
         found = Record(spec.command, spec.mode, spec.label, spec.rank, spec.world_size)
     if found is not None:
         _keep(found, files, raw, status, wants_peaks)
     if found is None or found.trace is None:
         files.trace.unlink(missing_ok=True)
-    return Ended(status, found, files)
+    return Ended(status, found, files, nsys.last_line(said) if is_nsys else None)
+
+
+def _under_nsys(command: list[str], report: Path) -> tuple[int, str]:
+    """Run the child under nsys with the streams of this process; what nsys says itself is kept apart."""
+    out, err = os.dup(1), os.dup(2)
+    with tempfile.TemporaryFile() as said:
+        around = nsys.around([*command, str(out), str(err)], report)
+        child = subprocess.Popen(around, stdout=said, stderr=said, pass_fds=(out, err))
+        os.close(out)
+        os.close(err)
+        status = _wait(child)
+        said.seek(0)
+        return status, said.read().decode("utf-8", "replace")
 
 
 def _keep(found: Record, files: Files, raw: Path, status: int, wants_peaks: bool) -> None:
@@ -192,13 +215,8 @@ def measured_peaks() -> tuple[dict[str, Any] | None, str | None]:
     try:
         peaks: dict[str, Any] = json.loads(done.stdout)
     except ValueError:
-        return None, last_line(done.stderr)
+        return None, nsys.last_line(done.stderr)
     return peaks, None
-
-
-def last_line(said: str) -> str:
-    """What a command said last: of a traceback the exception."""
-    return next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "no reason was given")
 
 
 def _pack(source: Path, to: Path) -> None:

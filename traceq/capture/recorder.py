@@ -90,6 +90,8 @@ class Recorder:
             return
         if self.record.trace is None:
             self._save_trace()
+        if self._own is None or not self._own.is_used:
+            self.record.note(self._steps.meaning)
         self._describe()
 
     def _save_trace(self) -> None:
@@ -102,11 +104,14 @@ class Recorder:
                 self.record.trace = os.path.basename(self.spec.trace) if is_saved else None
                 return
             self.record.note("the script profiles itself, and left no trace: what ran before that is taken")
+        is_whole = self.is_recording_early
         for recording in (self._profile, self._early):
             if recording is not None:
                 recording.stop()
                 if recording.export(self.spec.trace):
                     self.record.trace = os.path.basename(self.spec.trace)
+                    if isinstance(recording, Early) and not is_whole and not self._own.is_used:
+                        self.record.note(f"recorded was {recording.extent}: too few steps came to be profiled")
                     return
 
     def _describe(self) -> None:

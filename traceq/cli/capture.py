@@ -120,6 +120,8 @@ def command(
         return Status.FAILED
     if how["profiler"] == "nsys":
         nsys.find()
+        if output and output.suffix not in ("", ".sqlite"):
+            raise TraceqError(f"{output}: an export of nsys is an SQLite file", "-o FILE.sqlite", Status.USAGE)
     world = distributed.world()
     if world and how["profiler"] == "nsys":
         raise TraceqError("--profiler nsys runs one process", "leave it out under torchrun", Status.USAGE)
@@ -262,6 +264,8 @@ def _fresh(label: str, store: Path, is_compared: bool) -> str:
 
 
 def _why_not(ended: Ended) -> str:
+    if ended.record is None and ended.nsys_said is not None:
+        return f"the script did not come to its end under nsys, which said: {ended.nsys_said}"
     if ended.record is None:
         return "the script ended by os._exit or was killed: nothing can be saved then; let it end, or stop it by Ctrl-C"
     if ended.record.torch_version is None:

@@ -203,7 +203,9 @@ FACTS: dict[str, dict[str, Check]] = {
         "ops": _maybe(_names),
     },
 }
-INTERVAL = _object({"median": _nearest, "low": _nearest, "high": _nearest})
+INTERVAL = _object(
+    {"median": _nearest, "low": _maybe(_nearest), "high": _maybe(_nearest)}
+)  # of one block there is none
 ELSEWHERE = {
     *("format", "version", "label", "trace", "rank", "world_size", "timings", "facts"),
     *("command", "mode", "torch_version", "triton_version", "gpu", "peak_memory_bytes"),
