@@ -93,6 +93,7 @@ SCRIPTS = {
 
 @pytest.mark.parametrize("text", SCRIPTS.values(), ids=SCRIPTS)
 def test_the_script_does_what_it_does_without_traceq(text, here):
+    """R-174."""
     folder = here(script=text)
     expected = plain("script.py", "a", "b c", cwd=folder)
     got = capture("script.py", "a", "b c", cwd=folder)
@@ -103,6 +104,7 @@ def test_the_script_does_what_it_does_without_traceq(text, here):
 
 
 def test_a_module_runs_as_with_python_m(tmp_path):
+    """R-171."""
     package = tmp_path / "pkg"
     package.mkdir()
     (package / "__init__.py").write_text("")
@@ -129,6 +131,7 @@ def test_code_runs_as_with_python_c(tmp_path):
 
 
 def test_a_script_beside_a_module_of_the_standard_library_gets_its_own(tmp_path):
+    """R-173."""
     (tmp_path / "json.py").write_text("answer = 42\n")
     (tmp_path / "script.py").write_text("import json\nprint(json.answer)\n")
     assert capture("script.py", cwd=tmp_path).out == plain("script.py", cwd=tmp_path).out == b"42\n"
@@ -138,6 +141,7 @@ def test_a_script_beside_a_module_of_the_standard_library_gets_its_own(tmp_path)
 
 
 def test_hand_59_without_a_gpu_the_cpu_is_recorded_and_it_is_said_once(tmp_path):
+    """R-166."""
     folder = copied(CASE_59, tmp_path)
     got = capture("model.py", cwd=folder)
     assert (got.status, got.out) == (0, b"sum 192.0\n")
@@ -153,6 +157,7 @@ HAND_61 = b"name __main__\nfile profile.py\nsteps 2 o out.txt rest ['a', 'b c']\
 
 @pytest.mark.parametrize("above", [False, True], ids=["beside", "from the folder above"])
 def test_hand_61_arguments_and_main(above, tmp_path):
+    """R-172, R-173."""
     folder = copied(CASE_61, tmp_path)
     where, script = (folder.parent, "case/profile.py") if above else (folder, "profile.py")
     got = capture(script, "--steps", "2", "-o", "out.txt", "--", "a", "b c", cwd=where)
@@ -161,6 +166,7 @@ def test_hand_61_arguments_and_main(above, tmp_path):
 
 
 def test_hand_63_worker_processes_do_not_record(tmp_path):
+    """R-167, R-169, R-170."""
     folder = copied(CASE_63, tmp_path)
     got = capture("model.py", cwd=folder)
     assert (got.status, got.out) == (0, b"children [0, 2]\nloader 28\n")
@@ -285,6 +291,7 @@ def test_files_are_never_overwritten(here):
 
 
 def test_os_exit_loses_the_trace_and_it_is_said(here):
+    """R-175."""
     got = capture("script.py", cwd=here(script=ONE_OP + "import os\nos._exit(0)\n"))
     assert got.status == 1
     assert "traceq: error: no trace was written" in got.notes
@@ -317,6 +324,7 @@ OWN = {
 
 @pytest.mark.parametrize("text", OWN.values(), ids=OWN)
 def test_a_script_that_profiles_itself_keeps_its_profiler_and_its_trace_is_taken(text, here):
+    """R-163, R-164."""
     begin = "import torch\nfrom torch.profiler import profile\na = torch.ones(4, 4)\n"
     got = capture("script.py", cwd=here(script=f"{begin}{text}print('end')\n"))
     assert (got.status, got.out) == (0, b"end\n")
@@ -368,6 +376,42 @@ def test_a_profiler_inside_a_training_loop_ends_ours(here):
         + got.ask("SELECT count(*) FROM ranges WHERE name LIKE 'Optimizer.step%'")[0][0]
         == 2
     )
+
+
+def test_r_179_a_trace_that_a_handler_exported_is_not_exported_again(here):
+    text = "import torch\nfrom torch.profiler import profile\na = torch.ones(4, 4)\n"
+    text += "with profile(on_trace_ready=lambda p: p.export_chrome_trace('own.json')):\n    torch.mm(a, a)\n"
+    got = capture("script.py", cwd=here(script=text))
+    assert got.status == 0
+    assert got.record()["notes"] == ["the script profiles itself: its own trace is taken"]
+    assert got.count("aten::mm") == 1
+    assert len(got.traces) == 1
+
+
+WITHOUT_TRACER = """
+import torch, torch.profiler, torch.autograd.profiler
+def refuse(*_):
+    raise RuntimeError("Requested Kineto profiling but Kineto is not available")
+torch.profiler.kineto_available = torch.autograd.kineto_available = lambda: False
+torch.autograd.profiler._prepare_profiler = torch.autograd.profiler._enable_profiler = refuse
+"""
+
+
+def test_r_165_a_torch_without_its_tracer_is_told_before_the_script_works(here):
+    folder = here(script=TRAINING.replace("for _ in", "print('begun', file=sys.stderr, flush=True)\nfor _ in"))
+    (folder / "build").mkdir()
+    (folder / "build" / "sitecustomize.py").write_text(WITHOUT_TRACER)
+    process = start("script.py", "60", cwd=folder, env={"PYTHONPATH": f"{ROOT}:{folder / 'build'}"})
+    _, err = process.communicate(timeout=240)
+    said = err.decode()
+    without = "traceq: this torch was built without its tracer (Kineto): steps are timed, and there will be no trace\n"
+    assert said.count(without) == 1
+    assert said.index(without) < said.index("begun\n")
+    assert "traceq: error: no trace was written\nhint: install a torch" in said
+    assert process.returncode == 1
+    with duckdb.connect(folder / "traceq.duckdb", read_only=True) as con:
+        timed = "SELECT label, kind, count(*) FROM timings JOIN runs USING (run_id) GROUP BY ALL ORDER BY kind"
+        assert con.execute(timed).fetchall() == [("script", "pipelined", 7), ("script", "synced", 10)]
 
 
 # Ends that come early ------------------------------------------------------------------------------------------------
@@ -426,6 +470,32 @@ print(subprocess.run([sys.executable, "-c", "print(7)"], capture_output=True).st
     assert len(got.traces) == 1
 
 
+LOADER = """
+import torch
+class Data(torch.utils.data.Dataset):
+    def __len__(self):
+        return 4
+    def __getitem__(self, i):
+        return torch.ones(2)
+def main():
+    for batch in torch.utils.data.DataLoader(Data(), num_workers=2):
+        torch.mm(batch, batch.t())
+"""
+
+
+@pytest.mark.parametrize(
+    ("run", "has_stacks"),
+    [("main()", True), ("from torch.profiler import profile\nwith profile():\n    main()", False)],
+    ids=["recorded", "by the script's own profiler without"],
+)
+def test_r_168_stacks_that_are_empty_are_noted(run, has_stacks, here):
+    got = capture("--stack", "script.py", cwd=here(script=f"{LOADER}{run}\n"))
+    assert (got.status, got.count("aten::mm")) == (0, 4)
+    assert (got.ask("SELECT count(*) FROM python_calls")[0][0] > 0) == has_stacks
+    note = "traceq: --stack asked for Python stacks, and the trace has none"
+    assert got.notes.count(note) == (0 if has_stacks else 1)
+
+
 def test_a_step_is_where_the_script_says_so(here):
     text = INFERENCE.replace(
         "        out = model(data)\n", "        out = model(data)\n        model(data)\n        step()\n"
@@ -436,6 +506,7 @@ def test_a_step_is_where_the_script_says_so(here):
 
 
 def test_an_endless_loop_without_steps_is_recorded_in_part_and_it_is_said(here):
+    """R-181."""
     text = "import time, torch\na = torch.ones(2, 2)\nuntil = time.process_time() + 2\n"
     got = capture("script.py", cwd=here(script=text + "while time.process_time() < until:\n    torch.mm(a, a)\n"))
     assert got.status == 0
@@ -444,6 +515,7 @@ def test_an_endless_loop_without_steps_is_recorded_in_part_and_it_is_said(here):
 
 
 def test_the_trace_goes_where_o_says_even_into_a_folder_to_come(here):
+    """R-180."""
     folder = here(script=ONE_OP)
     got = capture("-o", "new/folder/t.json", "script.py", cwd=folder)
     assert got.status == 0
@@ -617,6 +689,7 @@ def test_a_script_that_compiles_its_optimizer_meets_nothing_of_traceq_in_its_gra
 
 
 def test_operators_of_other_threads_are_recorded_too(here):
+    """R-177."""
     text = "import threading\nimport torch\ndef work():\n    for _ in range(4):\n"
     text += "        torch.mm(torch.ones(2, 2), torch.ones(2, 2))\n"
     text += "thread = threading.Thread(target=work)\nthread.start()\nthread.join()\n"

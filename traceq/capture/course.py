@@ -131,6 +131,8 @@ def _profile(recorder: Recorder) -> Iterator[int]:
             yield 1
             marks.step()
         return
+    if not recorder.has_tracer:
+        return
     profile = recorder.profile(spec.wait, spec.active)
     for _ in range(spec.wait + 1 + spec.active):
         yield 1
@@ -141,7 +143,7 @@ def _profile(recorder: Recorder) -> Iterator[int]:
 def _profile_few(recorder: Recorder, left: int) -> Iterator[int]:
     """A script of so few steps is only profiled; what is recorded from its start on is left alone."""
     recorder.record.note("too few steps to time them: all that is left is profiled")
-    if recorder.is_recording_early or left < 2:
+    if recorder.is_recording_early or left < 2 or not recorder.has_tracer:
         return
     profile = recorder.profile(0, min(recorder.spec.active, left - 1))
     for _ in range(1 + min(recorder.spec.active, left - 1)):

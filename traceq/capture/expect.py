@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import re
 import sys
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
 MOST = 1 << 40
+OTHER_LENGTH = re.compile(r"loader|batch|chunk|cycle|repeat|count|slice|filter|window|group|product|zip", re.I)
 
 
 class _UnknownError(Exception):
@@ -62,9 +64,10 @@ def _blocks(frame: FrameType, code: str | None) -> Iterator[ast.For | ast.While 
         return
     first, at = frame.f_code.co_firstlineno, frame.f_lineno
     for node in ast.walk(tree):
-        if isinstance(node, ast.For | ast.While | ast.If) and first <= node.lineno:
-            if node.body[0].lineno <= at <= (node.body[-1].end_lineno or 0):
-                yield node
+        if not isinstance(node, ast.For | ast.While | ast.If) or node.lineno < first:
+            continue
+        if node.body[0].lineno <= at <= (node.body[-1].end_lineno or 0):
+            yield node
 
 
 def _turn(test: ast.expr, frame: FrameType) -> int:
@@ -88,7 +91,7 @@ def _length(over: ast.expr | None, frame: FrameType) -> int:
             with contextlib.suppress(TypeError, ValueError):
                 return len(range(*(_value(arg, frame) for arg in over.args)))
             raise _UnknownError
-        if not over.args:
+        if not over.args or OTHER_LENGTH.search(ast.unparse(over.func)):  # not as long as what it is given
             raise _UnknownError
         over = over.args[0]
         if isinstance(over, ast.Call):

@@ -25,6 +25,7 @@ from traceq.errors import Status, TraceqError
 CHILD = Path(__file__).with_name("child.py")
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 FROM_KERNEL = 128
+DISTURBED = 1.2  # how much longer is no chance
 RAW = {"torch": ".raw.json", "nsys": ".nsys-rep"}  # what the profiler itself writes
 ENDING = {"torch": ".json.gz", "nsys": ".sqlite"}
 PACKAGE = str(Path(__file__).parents[2])
@@ -197,10 +198,18 @@ def _complete(found: Record, status: int, wants_peaks: bool) -> None:
             estimate = stats.bootstrap_median(steps)
             interval = {"median": estimate.value, "low": estimate.low, "high": estimate.high}
             setattr(found, f"step_{kind}_ns", {k: v for k, v in interval.items() if v is not None})
+    if is_disturbed(found):
+        found.note("steps that wait for nothing took longer than those that wait: the machine was busy, capture again")
     if wants_peaks and found.gpu:
         found.peaks, fault = measured_peaks()
         if fault:
             found.note(f"the peaks of the GPU were not measured: {fault}")
+
+
+def is_disturbed(found: Record) -> bool:
+    """Whether the two step times contradict each other: waiting for the GPU after each step cannot make steps faster."""
+    pipelined, synced = found.step_pipelined_ns or {}, found.step_synced_ns or {}
+    return "low" in pipelined and "high" in synced and pipelined["low"] > DISTURBED * synced["high"]
 
 
 @functools.cache

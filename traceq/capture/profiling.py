@@ -12,10 +12,17 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from traceq.capture.faults import Note, told
+from traceq.capture.faults import Note, reason
 from traceq.capture.record import NOT_WRITTEN, Spec
 
 FAULT = re.compile(r"CUPTI_ERROR_\w+|insufficient privileges|already (?:subscribed|in use)", re.I)
+HELD = "another tool holds the tracer: run without nsys around traceq, and without CUDA_INJECTION64_PATH"
+REMEDIES = {  # by a part of the fault
+    "PRIVILEGES": "the driver keeps the tracer from ordinary users: load it with "
+    "NVreg_RestrictProfilingToAdminUsers=0, or give the container CAP_SYS_ADMIN",
+    "SUBSCRI": HELD,
+    "IN USE": HELD,
+}
 UNWRITTEN = re.compile(r"output_json\.cpp:\d+\] (.+)")
 is_ours = False
 
@@ -49,7 +56,9 @@ def quiet(note: Note) -> Iterator[list[str]]:
             text = said.read().decode("utf-8", "replace")
             unwritten += UNWRITTEN.findall(text)
             for fault in dict.fromkeys(FAULT.findall(text)):
-                note(f"the device tracer said {fault}: no GPU activity may have been recorded")
+                remedy = next((text for part, text in REMEDIES.items() if part in fault.upper()), None)
+                because = f" ({remedy})" if remedy else ""
+                note(f"the device tracer said {fault}: no GPU activity may have been recorded{because}")
             if is_main:
                 signal.signal(signal.SIGINT, handler or signal.SIG_DFL)
                 for number in interrupts[:1]:
@@ -203,10 +212,11 @@ class ScriptsOwn:
 
     def export(self, path: str) -> bool:
         """Write the trace of the last one; whether there was one."""
-        is_written = False
-        with told(self._note, "the script's own profile could not be exported"):
-            is_written = _write(self._last.export_chrome_trace, path, self._note)
-        return is_written
+        try:
+            return _write(self._last.export_chrome_trace, path, self._note)
+        except Exception as error:
+            self._note(f"the script's own profile could not be exported: {reason(error)}")
+            return False
 
     def _before(self, owner: Any, name: str) -> None:
         real = getattr(owner, name)

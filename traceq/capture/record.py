@@ -10,6 +10,7 @@ from typing import Any
 FORMAT = "traceq-capture"
 VERSION = 1
 NOT_WRITTEN = "the trace could not be written"  # how a note begins that says why
+NO_TRACER = "this torch was built without its tracer (Kineto): steps are timed, and there will be no trace"
 
 
 @dataclass
@@ -45,6 +46,7 @@ class Spec:
     profiler: str = "torch"
     rank: int | None = None
     world_size: int | None = None
+    is_quiet: bool = False
 
 
 @dataclass

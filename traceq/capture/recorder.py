@@ -33,6 +33,7 @@ class Recorder:
         self._steps = Steps(spec.step, self._act, self._found, self._restart)
         self._is_finished = False
         self.was_recording = False
+        self.has_tracer = True
 
     def begin(self) -> None:
         """The script has imported torch. Never raises: the script comes first."""
@@ -54,9 +55,18 @@ class Recorder:
         self._steps.begin(torch)
         imports.when_imported("torch._dynamo.trace_rules", self._hide)
         self._restart()
-        if self.spec.profiler == "torch":
+        if not torch.profiler.kineto_available():
+            self._lacks_tracer()
+        elif self.spec.profiler == "torch":
             self._early = Early(torch, self.spec, self.record.note)
             self._early.begin()
+
+    def _lacks_tracer(self) -> None:
+        """Say at once that there will be no trace, not after hours."""
+        self.has_tracer = False
+        self.record.note(record.NO_TRACER)
+        if not self.spec.is_quiet:
+            os.write(2, f"traceq: {record.NO_TRACER}\n".encode())
 
     def _hide(self) -> None:
         """Have Dynamo pass over what runs here between two steps: it would compile it."""
