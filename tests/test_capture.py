@@ -650,8 +650,7 @@ def test_a_compiled_optimizer_keeps_its_mark_and_its_steps(here):
     assert got.ask("SELECT count(*) FROM kernel_sources")[0][0] > 0
 
 
-def test_ranks_of_torchrun_become_one_run(here):
-    text = """
+RANKS = """
 import torch
 from torch import nn
 torch.distributed.init_process_group("gloo")
@@ -662,13 +661,18 @@ for _ in range(40):
     model(torch.ones(2, 4)).sum().backward()
     optimizer.step()
 print("rank", torch.distributed.get_rank(), flush=True)
-torch.distributed.destroy_process_group()
 """
-    folder = here(script=text)
+
+
+@pytest.mark.parametrize("end", ["", "if torch.distributed.get_rank():\n    raise KeyError('its own')\n"])
+def test_ranks_of_torchrun_become_one_run_even_if_one_fails(end, here):
+    """Of a rank that fails torchrun tells the others at once to end: what they recorded is read in all the same."""
+    folder = here(script=f"{RANKS}{end}torch.distributed.destroy_process_group()\n")
     words = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "traceq", "capture"]
     got = plain(*words, "script.py", cwd=folder)
-    assert got.status == 0, got.err
+    assert got.status == (1 if end else 0), got.err
     assert sorted(got.out.splitlines()) == [b"rank 0", b"rank 1"]
+    assert (b"KeyError: 'its own'" in got.err) == bool(end)
     ranks = (
         "SELECT label, rank, count(*) FROM traces JOIN runs USING (run_id) JOIN steps USING (trace_id) "
         "GROUP BY ALL ORDER BY 2"

@@ -207,7 +207,7 @@ def _complete(found: Record, status: int, wants_peaks: bool) -> None:
 
 
 def is_disturbed(found: Record) -> bool:
-    """Whether the two step times contradict each other: waiting for the GPU after each step cannot make steps faster."""
+    """Whether the step times contradict each other: waiting for the GPU after each step cannot make steps faster."""
     pipelined, synced = found.step_pipelined_ns or {}, found.step_synced_ns or {}
     return "low" in pipelined and "high" in synced and pipelined["low"] > DISTURBED * synced["high"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import sys
 import traceback
@@ -134,7 +135,8 @@ def command(
     if world:
         spec.rank, spec.world_size = world.rank, world.size
     campaign = Campaign(spec, chosen, submodules, output, measure_peaks and not world, world)
-    return Session(path, store, spec.is_quiet).run(campaign)
+    with distributed.undisturbed() if world else contextlib.nullcontext():
+        return Session(path, store, spec.is_quiet).run(campaign)
 
 
 class Session:
