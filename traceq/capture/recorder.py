@@ -34,6 +34,7 @@ class Recorder:
         self._is_finished = False
         self.was_recording = False
         self.has_tracer = True
+        self.is_complete = False  # the steps that count have been timed and profiled
 
     def begin(self) -> None:
         """The script has imported torch. Never raises: the script comes first."""
@@ -133,12 +134,13 @@ class Recorder:
         self.record.outputs = self._outputs.found if self._outputs else None
 
     def _restart(self) -> None:
-        """Count anew: begin the course, unless its trace is there already."""
-        if self.record.trace is None:
+        """Count anew: begin the course, unless one is complete. A few calls of a module before training are none."""
+        if not self.is_complete:
             if self._profile:
                 self._profile.stop()
                 self._profile = None
             self.record.timings.clear()
+            self.record.notes = [note for note in self.record.notes if note != course.FEW]
             self._course = course.run(self)
 
     def _found(self, module: Any) -> None:
@@ -160,7 +162,9 @@ class Recorder:
             wait = next(self._course, None)
         if wait is None:
             self._course = None
-            self._steps.end()
+            self._steps.due = 1 << 62
+            if self.is_complete:
+                self._steps.end()
         else:
             self._steps.due = self._steps.count + wait
 
