@@ -648,6 +648,21 @@ def test_what_is_compared_must_be_a_mode(here):
     assert got.notes[1].startswith("hint: modes: eager, default, reduce-overhead, max-autotune")
 
 
+def test_nothing_to_rank_and_nothing_to_compare_is_said(here):
+    text = "import torch\nfor _ in range(3):\n    torch.mm(torch.ones(2, 2), torch.ones(2, 2))\n"
+    folder = here(script=text)
+    got = capture("--compare", "eager", "--submodules", "--check-outputs", "script.py", cwd=folder)
+    assert got.status == 0
+    assert "traceq: --submodules: no block was compiled alone and timed, so there is nothing to rank" in got.notes
+    assert "traceq: --check-outputs: no two modes gave outputs or losses, so there is nothing to compare" in got.notes
+
+
+def test_blocks_are_not_ranked_without_eager(here):
+    got = capture("--compare", "default", "--submodules", "script.py", cwd=here(script="print('ran')\n"))
+    assert (got.status, got.out) == (2, b"")
+    assert got.notes[1] == "hint: --compare eager,default"
+
+
 def test_a_compiled_optimizer_keeps_its_mark_and_its_steps(here):
     text = TRAINING.replace("for _ in", "step = optimizer.step\nfor _ in").replace(
         "optimizer.step()\nprint", "step()\nprint"

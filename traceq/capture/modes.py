@@ -59,12 +59,12 @@ def run(campaign: Campaign, announce: Callable[[str, Path], None]) -> Iterator[t
         yield _run(campaign, None, announce)
         return
     seeded = replace(campaign, spec=replace(campaign.spec, seed=SEED))
-    base: Ended | None = None
+    blocks: list[str] = []
     for mode in campaign.modes:
         label, ended = _run(_in(seeded, mode), mode, announce)
-        base = base or ended
+        blocks = blocks or (ended.record.blocks if ended.record else [])
         yield label, ended
-    for block in base.record.blocks if campaign.has_blocks and base and base.record else ():
+    for block in blocks if campaign.has_blocks else ():
         part = f"only-{block}"
         yield _run(_in(seeded, "default", block), part, announce)
 

@@ -13,7 +13,7 @@ import click
 
 from traceq import query
 from traceq.analysis import blocks, outputs
-from traceq.capture import distributed, launch, modes, nsys
+from traceq.capture import compiling, distributed, launch, modes, nsys
 from traceq.capture.distributed import World
 from traceq.capture.launch import Ended, Target
 from traceq.capture.modes import Campaign
@@ -50,6 +50,8 @@ NO_GPU_ROWS = (
     "CUDA_INJECTION64_PATH), the driver keeps it from ordinary users (NVreg_RestrictProfilingToAdminUsers), or nothing "
     "ran in the steps that were profiled"
 )
+NO_BLOCKS = "--submodules: no block was compiled alone and timed, so there is nothing to rank"
+NO_OUTPUTS = "--check-outputs: no two modes gave outputs or losses, so there is nothing to compare"
 NO_STACKS = "--stack asked for Python stacks, and the trace has none"
 BLOCKS = (
     Column("block", "VARCHAR"),
@@ -114,6 +116,9 @@ def command(
     chosen = modes.parse(compare) if compare is not None else ()
     if not chosen and (submodules or how["keep_outputs"] or how["compile_optimizer"]):
         raise TraceqError("that is for --compare", "traceq capture --compare eager,default …", Status.USAGE)
+    if submodules and compiling.EAGER not in chosen:
+        hint = f"--compare {compiling.EAGER},{','.join(chosen)}"
+        raise TraceqError("--submodules ranks the blocks against the eager mode", hint, Status.USAGE)
     path = stores.store_path(store)
     try:
         launch.check(target)
@@ -244,15 +249,17 @@ class Session:
             with stores.open_store(self._store) as con:
                 self._draw(query.run(con, query.load("captures"), {"label": label}))
                 if campaign.has_blocks:
-                    self._draw(Result("blocks", {}, BLOCKS, _block_rows(con, label, ended)))
+                    self._draw(Result("blocks", {}, BLOCKS, _block_rows(con, label, ended)), NO_BLOCKS)
         if campaign.spec.keep_outputs:
-            self._draw(Result("outputs", {}, DISTANCES, _distance_rows(ended)))
+            self._draw(Result("outputs", {}, DISTANCES, _distance_rows(ended)), NO_OUTPUTS)
 
-    def _draw(self, result: Result) -> None:
+    def _draw(self, result: Result, if_empty: str = "") -> None:
         """A table on standard error: standard output is the script's."""
         from traceq.show import table
 
-        if result.rows and not self._is_quiet:
+        if not result.rows and if_empty:
+            self._note(if_empty)
+        elif result.rows and not self._is_quiet:
             table.show(result, sys.stderr, False)
 
 
