@@ -266,6 +266,12 @@ def test_what_a_step_is_fits_the_script_and_is_said(text, meaning, products, her
     assert len([t for t in got.record()["timings"] if t["kind"] == "pipelined"]) == 7
 
 
+@pytest.mark.parametrize("end", ["import sys\nsys.stderr = None\n", "import os\nos.close(2)\n"])
+def test_a_script_without_standard_error_is_recorded_all_the_same(end, here):
+    got = capture("script.py", "60", cwd=here(script=end + TRAINING))
+    assert (got.status, got.ask("SELECT count(*) FROM steps")) == (0, [(5,)])
+
+
 def test_a_script_without_steps_says_that_none_were_seen(here):
     text = "import threading, torch\nmodel = torch.nn.Linear(2, 2)\n"
     text += "thread = threading.Thread(target=lambda: [model(torch.ones(1, 2)) for _ in range(9)])\n"

@@ -39,19 +39,13 @@ def quiet(note: Note) -> Iterator[list[str]]:
     interrupts: list[int] = []
     is_main = threading.current_thread() is threading.main_thread()
     handler = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number)) if is_main else None
-    sys.stderr.flush()
-    kept = os.dup(2)
     with tempfile.TemporaryFile() as said:
-        os.dup2(said.fileno(), 2)
-        is_ours = True
         try:
-            yield unwritten
+            with _stderr_into(said.fileno()):
+                is_ours = True
+                yield unwritten
         finally:
             is_ours = False
-            with contextlib.suppress(Exception):
-                sys.stderr.flush()
-            os.dup2(kept, 2)
-            os.close(kept)
             said.seek(0)
             text = said.read().decode("utf-8", "replace")
             unwritten += UNWRITTEN.findall(text)
@@ -63,6 +57,29 @@ def quiet(note: Note) -> Iterator[list[str]]:
                 signal.signal(signal.SIGINT, handler or signal.SIG_DFL)
                 for number in interrupts[:1]:
                     os.kill(os.getpid(), number)
+
+
+@contextlib.contextmanager
+def _stderr_into(file: int) -> Iterator[None]:
+    """Have a file take what is written to standard error, unless the script has closed that."""
+    _flush_stderr()
+    try:
+        kept = os.dup(2)
+    except OSError:
+        yield
+        return
+    os.dup2(file, 2)
+    try:
+        yield
+    finally:
+        _flush_stderr()
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def _flush_stderr() -> None:
+    with contextlib.suppress(Exception):  # the script may have put anything in its place
+        sys.stderr.flush()
 
 
 class Whole:
