@@ -380,6 +380,15 @@ def test_r_176_the_scripts_error_comes_first_then_why_the_trace_could_not_be_wri
     assert not list(folder.glob("traces/*.raw.json*"))
 
 
+def test_where_no_file_can_be_written_at_all_the_scripts_error_still_comes_first(here):
+    text = f"from resource import RLIMIT_FSIZE, setrlimit\n{ONE_OP}setrlimit(RLIMIT_FSIZE, (99, 99))\n"
+    process = start("script.py", cwd=here(script=f"{text}raise ValueError('its own')\n"))
+    _, err = process.communicate(timeout=240)
+    assert process.returncode == 1
+    said = err.decode()
+    assert 0 < said.index("ValueError: its own") < said.index("traceq: what was recorded is lost: OSError: ")
+
+
 def test_a_profiler_inside_a_training_loop_ends_ours(here):
     text = TRAINING.replace("for _ in", "from torch.profiler import profile\np = profile()\nfor _ in").replace(
         "    optimizer.step()\n", "    optimizer.step()\n    if _ == 20: p.start()\n    if _ == 22: p.stop()\n"

@@ -10,7 +10,7 @@ from typing import Any
 
 from traceq.capture import compiler, compiling, course, expect, imports, record
 from traceq.capture.early import Early
-from traceq.capture.faults import told
+from traceq.capture.faults import reason, told
 from traceq.capture.outputs import Outputs
 from traceq.capture.profiling import Profile, ScriptsOwn
 from traceq.capture.record import NOT_WRITTEN, Record, Spec
@@ -90,7 +90,10 @@ class Recorder:
         self._is_finished = True
         with told(self.record.note, NOT_WRITTEN):
             self._save()
-        record.write(self.spec.record, self.record)
+        try:
+            record.write(self.spec.record, self.record)
+        except OSError as error:  # the one thing that the parent cannot tell
+            os.write(2, f"traceq: what was recorded is lost: {reason(error)}\n".encode())
 
     def _save(self) -> None:
         self.record.steps = self._steps.count
