@@ -93,6 +93,7 @@ SCRIPTS = {
 
 @pytest.mark.parametrize("text", SCRIPTS.values(), ids=SCRIPTS)
 def test_the_script_does_what_it_does_without_traceq(text, here):
+    """R-174."""
     folder = here(script=text)
     expected = plain("script.py", "a", "b c", cwd=folder)
     got = capture("script.py", "a", "b c", cwd=folder)
@@ -103,6 +104,7 @@ def test_the_script_does_what_it_does_without_traceq(text, here):
 
 
 def test_a_module_runs_as_with_python_m(tmp_path):
+    """R-171."""
     package = tmp_path / "pkg"
     package.mkdir()
     (package / "__init__.py").write_text("")
@@ -129,6 +131,7 @@ def test_code_runs_as_with_python_c(tmp_path):
 
 
 def test_a_script_beside_a_module_of_the_standard_library_gets_its_own(tmp_path):
+    """R-173."""
     (tmp_path / "json.py").write_text("answer = 42\n")
     (tmp_path / "script.py").write_text("import json\nprint(json.answer)\n")
     assert capture("script.py", cwd=tmp_path).out == plain("script.py", cwd=tmp_path).out == b"42\n"
@@ -138,6 +141,7 @@ def test_a_script_beside_a_module_of_the_standard_library_gets_its_own(tmp_path)
 
 
 def test_hand_59_without_a_gpu_the_cpu_is_recorded_and_it_is_said_once(tmp_path):
+    """R-166."""
     folder = copied(CASE_59, tmp_path)
     got = capture("model.py", cwd=folder)
     assert (got.status, got.out) == (0, b"sum 192.0\n")
@@ -153,6 +157,7 @@ HAND_61 = b"name __main__\nfile profile.py\nsteps 2 o out.txt rest ['a', 'b c']\
 
 @pytest.mark.parametrize("above", [False, True], ids=["beside", "from the folder above"])
 def test_hand_61_arguments_and_main(above, tmp_path):
+    """R-172, R-173."""
     folder = copied(CASE_61, tmp_path)
     where, script = (folder.parent, "case/profile.py") if above else (folder, "profile.py")
     got = capture(script, "--steps", "2", "-o", "out.txt", "--", "a", "b c", cwd=where)
@@ -161,6 +166,7 @@ def test_hand_61_arguments_and_main(above, tmp_path):
 
 
 def test_hand_63_worker_processes_do_not_record(tmp_path):
+    """R-167, R-169, R-170."""
     folder = copied(CASE_63, tmp_path)
     got = capture("model.py", cwd=folder)
     assert (got.status, got.out) == (0, b"children [0, 2]\nloader 28\n")
@@ -184,6 +190,101 @@ def test_steps_are_found_timed_and_five_of_them_profiled(text, source, here):
     assert got.ask("SELECT status, warnings FROM traces") == [("complete", "[]")]
 
 
+SHAPES_HEAD = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+model, data = nn.Linear(8, 8), torch.randn(4, 8)
+def loss():
+    return model(data).pow(2).mean()
+"""
+MADE = "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+SGD = "a step ends when the optimizer SGD steps"
+SHAPES = {
+    "gradients accumulate": (
+        f"{MADE}for i in range(320):\n    loss().backward()\n    if i % 4 == 3:\n        optimizer.step()\n"
+        "        optimizer.zero_grad()\n",
+        SGD,
+        4 * 5,
+    ),
+    "a closure": (
+        f"{MADE}def closure():\n    optimizer.zero_grad()\n    now = loss()\n    now.backward()\n    return now\n"
+        "for _ in range(60):\n    optimizer.step(closure)\n",
+        SGD,
+        5,
+    ),
+    "two optimizers": (
+        f"{MADE}other = nn.Linear(8, 8)\nsecond = torch.optim.Adam(other.parameters())\nfor _ in range(60):\n"
+        "    loss().backward()\n    optimizer.step()\n    other(data).sum().backward()\n    second.step()\n",
+        f"{SGD}, the first of several",
+        2 * 5,
+    ),
+    "a scaler that leaves steps out": (
+        f"{MADE}scaler = torch.amp.GradScaler('cpu', growth_interval=10**6)\nfor i in range(60):\n"
+        "    optimizer.zero_grad()\n"
+        "    scaler.scale(loss() * (float('inf') if i % 3 == 0 else 1)).backward()\n    scaler.step(optimizer)\n"
+        "    scaler.update()\n",
+        SGD,
+        5,
+    ),
+    "compiled by the script": (
+        f"{MADE}whole = torch.compile(loss, backend='eager')\nfor _ in range(60):\n    optimizer.zero_grad()\n"
+        "    whole().backward()\n    optimizer.step()\n",
+        SGD,
+        5,
+    ),
+    "a look at the model before training": (
+        "with torch.no_grad():\n    for _ in range(2):\n        model(data)\n"
+        f"{MADE}for _ in range(60):\n    optimizer.zero_grad()\n"
+        "    loss().backward()\n    optimizer.step()\n",
+        SGD,
+        5,
+    ),
+    "called in a nested function": (
+        "def outer():\n    def inner():\n        with torch.no_grad():\n            return model(data)\n"
+        "    return inner()\nfor _ in range(60):\n    outer()\n",
+        "a step is one call of Linear",
+        5,
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "meaning", "products"), SHAPES.values(), ids=SHAPES)
+def test_what_a_step_is_fits_the_script_and_is_said(text, meaning, products, here):
+    got = capture("script.py", cwd=here(script=SHAPES_HEAD + text))
+    assert got.status == 0
+    assert got.notes.count(f"traceq: {meaning}") == 1
+    assert got.ask("SELECT count(*) FROM steps") == [(5,)]
+    assert got.count("aten::linear") == products
+    assert not any("too few" in note for note in got.record()["notes"])
+    assert len([t for t in got.record()["timings"] if t["kind"] == "pipelined"]) == 7
+
+
+@pytest.mark.parametrize("end", ["import sys\nsys.stderr = None\n", "import os\nos.close(2)\n"])
+def test_a_script_without_standard_error_is_recorded_all_the_same(end, here):
+    got = capture("script.py", "60", cwd=here(script=end + TRAINING))
+    assert (got.status, got.ask("SELECT count(*) FROM steps")) == (0, [(5,)])
+
+
+def test_a_script_without_steps_says_that_none_were_seen(here):
+    text = "import threading, torch\nmodel = torch.nn.Linear(2, 2)\n"
+    text += "thread = threading.Thread(target=lambda: [model(torch.ones(1, 2)) for _ in range(9)])\n"
+    got = capture("script.py", cwd=here(script=f"{text}thread.start()\nthread.join()\n"))
+    said = "traceq: no steps were seen: no optimizer stepped and no module was called on the main thread"
+    assert got.notes.count(said) == 1
+    assert got.count("aten::linear") == 9
+
+
+def test_a_script_that_fails_before_its_steps_are_profiled_says_what_the_trace_holds(here):
+    text = TRAINING.replace(
+        "    optimizer.step()\n", "    optimizer.step()\n    if _ == 12:\n        raise KeyError(_)\n"
+    )
+    got = capture("script.py", "200", cwd=here(script=text))
+    assert got.status == 1
+    assert "traceq: recorded was what ran before steps were timed: too few steps came to be profiled" in got.notes
+    assert got.count("aten::addmm") > 0
+
+
 def test_a_script_with_too_few_steps_keeps_its_trace(here):
     got = capture("script.py", "4", cwd=here(script=INFERENCE))
     assert got.status == 0
@@ -199,6 +300,7 @@ def test_files_are_never_overwritten(here):
 
 
 def test_os_exit_loses_the_trace_and_it_is_said(here):
+    """R-175."""
     got = capture("script.py", cwd=here(script=ONE_OP + "import os\nos._exit(0)\n"))
     assert got.status == 1
     assert "traceq: error: no trace was written" in got.notes
@@ -231,11 +333,54 @@ OWN = {
 
 @pytest.mark.parametrize("text", OWN.values(), ids=OWN)
 def test_a_script_that_profiles_itself_keeps_its_profiler_and_its_trace_is_taken(text, here):
+    """R-163, R-164."""
     begin = "import torch\nfrom torch.profiler import profile\na = torch.ones(4, 4)\n"
     got = capture("script.py", cwd=here(script=f"{begin}{text}print('end')\n"))
     assert (got.status, got.out) == (0, b"end\n")
     assert "traceq: the script profiles itself: its own trace is taken" in got.notes
     assert got.count("aten::mm") == 1
+
+
+LOST = {
+    "its file is gone": "with profile() as p:\n    torch.mm(a, a)\n"
+    "p.export_chrome_trace('own.json')\nos.unlink('own.json')\n",
+    "never stopped": "p = profile()\np.start()\ntorch.mm(a, a)\n",
+}
+
+
+@pytest.mark.parametrize("text", LOST.values(), ids=LOST)
+def test_why_the_scripts_own_profile_could_not_be_exported_is_said_once(text, here):
+    begin = "import os, torch\nfrom torch.profiler import profile\na = torch.ones(4, 4)\ntorch.mm(a, a)\n"
+    folder = here(script=begin + text)
+    got = capture("script.py", cwd=folder)
+    assert got.status == plain("script.py", cwd=folder).status  # torch itself crashes where it was never stopped
+    (why,) = [n for n in got.record()["notes"] if n.startswith("the script's own profile could not be exported: ")]
+    assert why.endswith(("RuntimeError: Trace is already saved.", "'NoneType' object has no attribute 'save'"))
+    assert got.notes.count(f"traceq: {why}") == 1
+    assert not any("its own trace is taken" in note for note in got.notes)
+    assert got.count("aten::mm") == 1  # the one before it
+
+
+@pytest.mark.parametrize("spoil", ["setrlimit(RLIMIT_FSIZE, (20000, 20000))", "shutil.rmtree('traces')"])
+def test_r_176_the_scripts_error_comes_first_then_why_the_trace_could_not_be_written(spoil, here):
+    head = f"import shutil\nfrom resource import RLIMIT_FSIZE, setrlimit\n{TRAINING}"
+    folder = here(script=head.replace("for _ in", f"{spoil}\nfor _ in") + "raise ValueError('its own')\n")
+    process = start("script.py", "60", cwd=folder)
+    _, err = process.communicate(timeout=240)
+    assert process.returncode == 1
+    said = err.decode()
+    assert 0 < said.index("ValueError: its own") < said.index("traceq: the trace could not be written: Failed to ")
+    assert "os._exit" not in said
+    assert not list(folder.glob("traces/*.raw.json*"))
+
+
+def test_where_no_file_can_be_written_at_all_the_scripts_error_still_comes_first(here):
+    text = f"from resource import RLIMIT_FSIZE, setrlimit\n{ONE_OP}setrlimit(RLIMIT_FSIZE, (99, 99))\n"
+    process = start("script.py", cwd=here(script=f"{text}raise ValueError('its own')\n"))
+    _, err = process.communicate(timeout=240)
+    assert process.returncode == 1
+    said = err.decode()
+    assert 0 < said.index("ValueError: its own") < said.index("traceq: what was recorded is lost: OSError: ")
 
 
 def test_a_profiler_inside_a_training_loop_ends_ours(here):
@@ -249,6 +394,42 @@ def test_a_profiler_inside_a_training_loop_ends_ours(here):
         + got.ask("SELECT count(*) FROM ranges WHERE name LIKE 'Optimizer.step%'")[0][0]
         == 2
     )
+
+
+def test_r_179_a_trace_that_a_handler_exported_is_not_exported_again(here):
+    text = "import torch\nfrom torch.profiler import profile\na = torch.ones(4, 4)\n"
+    text += "with profile(on_trace_ready=lambda p: p.export_chrome_trace('own.json')):\n    torch.mm(a, a)\n"
+    got = capture("script.py", cwd=here(script=text))
+    assert got.status == 0
+    assert got.record()["notes"] == ["the script profiles itself: its own trace is taken"]
+    assert got.count("aten::mm") == 1
+    assert len(got.traces) == 1
+
+
+WITHOUT_TRACER = """
+import torch, torch.profiler, torch.autograd.profiler
+def refuse(*_):
+    raise RuntimeError("Requested Kineto profiling but Kineto is not available")
+torch.profiler.kineto_available = torch.autograd.kineto_available = lambda: False
+torch.autograd.profiler._prepare_profiler = torch.autograd.profiler._enable_profiler = refuse
+"""
+
+
+def test_r_165_a_torch_without_its_tracer_is_told_before_the_script_works(here):
+    folder = here(script=TRAINING.replace("for _ in", "print('begun', file=sys.stderr, flush=True)\nfor _ in"))
+    (folder / "build").mkdir()
+    (folder / "build" / "sitecustomize.py").write_text(WITHOUT_TRACER)
+    process = start("script.py", "60", cwd=folder, env={"PYTHONPATH": f"{ROOT}:{folder / 'build'}"})
+    _, err = process.communicate(timeout=240)
+    said = err.decode()
+    without = "traceq: this torch was built without its tracer (Kineto): steps are timed, and there will be no trace\n"
+    assert said.count(without) == 1
+    assert said.index(without) < said.index("begun\n")
+    assert "traceq: error: no trace was written\nhint: install a torch" in said
+    assert process.returncode == 1
+    with duckdb.connect(folder / "traceq.duckdb", read_only=True) as con:
+        timed = "SELECT label, count(*) FROM timings JOIN runs USING (run_id) WHERE kind = 'pipelined' GROUP BY ALL"
+        assert con.execute(timed).fetchall() == [("script", 7)]
 
 
 # Ends that come early ------------------------------------------------------------------------------------------------
@@ -307,6 +488,32 @@ print(subprocess.run([sys.executable, "-c", "print(7)"], capture_output=True).st
     assert len(got.traces) == 1
 
 
+LOADER = """
+import torch
+class Data(torch.utils.data.Dataset):
+    def __len__(self):
+        return 4
+    def __getitem__(self, i):
+        return torch.ones(2)
+def main():
+    for batch in torch.utils.data.DataLoader(Data(), num_workers=2):
+        torch.mm(batch, batch.t())
+"""
+
+
+@pytest.mark.parametrize(
+    ("run", "has_stacks"),
+    [("main()", True), ("from torch.profiler import profile\nwith profile():\n    main()", False)],
+    ids=["recorded", "by the script's own profiler without"],
+)
+def test_r_168_stacks_that_are_empty_are_noted(run, has_stacks, here):
+    got = capture("--stack", "script.py", cwd=here(script=f"{LOADER}{run}\n"))
+    assert (got.status, got.count("aten::mm")) == (0, 4)
+    assert (got.ask("SELECT count(*) FROM python_calls")[0][0] > 0) == has_stacks
+    note = "traceq: --stack asked for Python stacks, and the trace has none"
+    assert got.notes.count(note) == (0 if has_stacks else 1)
+
+
 def test_a_step_is_where_the_script_says_so(here):
     text = INFERENCE.replace(
         "        out = model(data)\n", "        out = model(data)\n        model(data)\n        step()\n"
@@ -317,6 +524,7 @@ def test_a_step_is_where_the_script_says_so(here):
 
 
 def test_an_endless_loop_without_steps_is_recorded_in_part_and_it_is_said(here):
+    """R-181."""
     text = "import time, torch\na = torch.ones(2, 2)\nuntil = time.process_time() + 2\n"
     got = capture("script.py", cwd=here(script=text + "while time.process_time() < until:\n    torch.mm(a, a)\n"))
     assert got.status == 0
@@ -325,6 +533,7 @@ def test_an_endless_loop_without_steps_is_recorded_in_part_and_it_is_said(here):
 
 
 def test_the_trace_goes_where_o_says_even_into_a_folder_to_come(here):
+    """R-180."""
     folder = here(script=ONE_OP)
     got = capture("-o", "new/folder/t.json", "script.py", cwd=folder)
     assert got.status == 0
@@ -336,6 +545,55 @@ def test_without_nsys_it_is_said_before_the_script_runs(here):
     got = capture("--profiler", "nsys", "script.py", cwd=here(script="print('ran')\n"), env={"PATH": "/usr/bin:/bin"})
     assert (got.status, got.out) == (2, b"")
     assert got.notes[0] == "traceq: error: --profiler nsys: there is no nsys on the path"
+
+
+# It takes the command line of `nsys profile`, talks as nsys does and runs what it is given: CI has no nsys.
+NSYS = """#!/bin/sh
+echo Generated:
+echo 'WARNING: of nsys' >&2
+shift
+while [ "${1#--}" != "$1" ]; do shift; done
+%s
+"""
+
+
+@pytest.fixture
+def with_nsys(tmp_path):
+    """The environment with an nsys that ends as `end` says: with_nsys(end)."""
+
+    def make(end):
+        stand_in = tmp_path / "bin" / "nsys"
+        stand_in.parent.mkdir()
+        stand_in.write_text(NSYS % end)
+        stand_in.chmod(0o755)
+        return {"PATH": f"{stand_in.parent}:{os.environ['PATH']}"}
+
+    return make
+
+
+def test_what_nsys_says_does_not_mix_with_what_the_script_says(here, with_nsys):
+    folder = here(script=ONE_OP + "import sys\nprint('out')\nprint('err', file=sys.stderr)\nsys.exit(3)\n")
+    got = capture("--profiler", "nsys", "script.py", cwd=folder, env=with_nsys('"$@"; exit 1'))
+    assert got.what_the_script_did == (3, b"out\n", plain("script.py", cwd=folder).err)
+    assert got.notes[-2:] == [
+        "traceq: error: no trace was written",
+        "hint: nsys records steps on a GPU only: without one leave --profiler out",
+    ]
+
+
+def test_an_nsys_that_runs_nothing_is_told_in_its_own_words(here, with_nsys):
+    folder = here(script="print('ran')\n")
+    got = capture("--profiler", "nsys", "script.py", cwd=folder, env=with_nsys("echo 'no room for a session'\nexit 1"))
+    assert (got.status, got.out) == (1, b"")
+    assert got.notes[-1].endswith("under nsys, which said: no room for a session")
+
+
+def test_an_export_of_nsys_is_not_called_json(here, with_nsys):
+    got = capture(
+        "--profiler", "nsys", "-o", "x.json.gz", "script.py", cwd=here(script="print('ran')\n"), env=with_nsys('"$@"')
+    )
+    assert (got.status, got.out) == (2, b"")
+    assert got.notes[0] == "traceq: error: x.json.gz: an export of nsys is an SQLite file"
 
 
 # Modes side by side --------------------------------------------------------------------------------------------------
@@ -398,6 +656,21 @@ def test_what_is_compared_must_be_a_mode(here):
     assert got.notes[1].startswith("hint: modes: eager, default, reduce-overhead, max-autotune")
 
 
+def test_nothing_to_rank_and_nothing_to_compare_is_said(here):
+    text = "import torch\nfor _ in range(3):\n    torch.mm(torch.ones(2, 2), torch.ones(2, 2))\n"
+    folder = here(script=text)
+    got = capture("--compare", "eager", "--submodules", "--check-outputs", "script.py", cwd=folder)
+    assert got.status == 0
+    assert "traceq: --submodules: no block was compiled alone and timed, so there is nothing to rank" in got.notes
+    assert "traceq: --check-outputs: no two modes gave outputs or losses, so there is nothing to compare" in got.notes
+
+
+def test_blocks_are_not_ranked_without_eager(here):
+    got = capture("--compare", "default", "--submodules", "script.py", cwd=here(script="print('ran')\n"))
+    assert (got.status, got.out) == (2, b"")
+    assert got.notes[1] == "hint: --compare eager,default"
+
+
 def test_a_compiled_optimizer_keeps_its_mark_and_its_steps(here):
     text = TRAINING.replace("for _ in", "step = optimizer.step\nfor _ in").replace(
         "optimizer.step()\nprint", "step()\nprint"
@@ -409,8 +682,7 @@ def test_a_compiled_optimizer_keeps_its_mark_and_its_steps(here):
     assert got.ask("SELECT count(*) FROM kernel_sources")[0][0] > 0
 
 
-def test_ranks_of_torchrun_become_one_run(here):
-    text = """
+RANKS = """
 import torch
 from torch import nn
 torch.distributed.init_process_group("gloo")
@@ -421,13 +693,18 @@ for _ in range(40):
     model(torch.ones(2, 4)).sum().backward()
     optimizer.step()
 print("rank", torch.distributed.get_rank(), flush=True)
-torch.distributed.destroy_process_group()
 """
-    folder = here(script=text)
+
+
+@pytest.mark.parametrize("end", ["", "if torch.distributed.get_rank():\n    raise KeyError('its own')\n"])
+def test_ranks_of_torchrun_become_one_run_even_if_one_fails(end, here):
+    """Of a rank that fails torchrun tells the others at once to end: what they recorded is read in all the same."""
+    folder = here(script=f"{RANKS}{end}torch.distributed.destroy_process_group()\n")
     words = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "traceq", "capture"]
     got = plain(*words, "script.py", cwd=folder)
-    assert got.status == 0, got.err
+    assert got.status == (1 if end else 0), got.err
     assert sorted(got.out.splitlines()) == [b"rank 0", b"rank 1"]
+    assert (b"KeyError: 'its own'" in got.err) == bool(end)
     ranks = (
         "SELECT label, rank, count(*) FROM traces JOIN runs USING (run_id) JOIN steps USING (trace_id) "
         "GROUP BY ALL ORDER BY 2"
@@ -448,6 +725,7 @@ def test_a_script_that_compiles_its_optimizer_meets_nothing_of_traceq_in_its_gra
 
 
 def test_operators_of_other_threads_are_recorded_too(here):
+    """R-177."""
     text = "import threading\nimport torch\ndef work():\n    for _ in range(4):\n"
     text += "        torch.mm(torch.ones(2, 2), torch.ones(2, 2))\n"
     text += "thread = threading.Thread(target=work)\nthread.start()\nthread.join()\n"

@@ -1,5 +1,6 @@
 """Parts of `traceq capture` that need no torch: plans, loops, names of files, records, distances, blocks."""
 
+import os
 import subprocess
 import sys
 
@@ -7,7 +8,7 @@ import pytest
 from clirun import environment
 
 from traceq.analysis import blocks, outputs
-from traceq.capture import course, launch, modes, record
+from traceq.capture import course, launch, modes, profiling, record
 from traceq.capture.record import Record, Spec
 from traceq.errors import TraceqError
 
@@ -39,6 +40,12 @@ LOOPS = {
     "def f():\n    for b in range(4):\n        here()\nfor e in range(5):\n    f()\n": 20,
     "import types\na = types.SimpleNamespace(steps=9)\nfor i in range(a.steps - 1):\n    here()\n": 8,
     "import sys\nfor i in range(int(sys.argv[1])):\n    here()\n": 11,
+    "n = 4\nfor i in range(40):\n    if (i + 1) % n == 0 or i == 39:\n        here()\n": 10,
+    "for i in range(40):\n    if not i % 8: here()\n": 5,
+    "for i in range(40):\n    if i < 30:\n        here()\n": 40,
+    "if __name__ == '__main__':\n    for i in range(6): here()\n": 6,
+    "for i in here() or [1, 2]:\n    pass\n": None,
+    "def DataLoader(d, n):\n    return d[::n]\nd = [1] * 8\nfor b in DataLoader(d, 4):\n    here()\n": None,
     "x = True\nwhile x:\n    here()\n    x = False\n": None,
     "for i in (j for j in range(3)):\n    here()\n": None,
     "here()\n": None,
@@ -68,6 +75,49 @@ def test_a_record_is_written_whole_and_read_again(tmp_path):
     record.write(path, found)
     assert record.read_record(path) == found
     assert [p.name for p in tmp_path.iterdir()] == ["t.capture.json"]
+
+
+@pytest.mark.parametrize(
+    ("line", "said", "remedy"),
+    [
+        pytest.param(
+            b"CUPTI initialization failed, CUDA activities will be missing: CUPTI_ERROR_MULTIPLE_SUBSCRIBERS\n",
+            "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS",
+            "another tool holds the tracer",
+            id="R-161",
+        ),
+        pytest.param(
+            b"function cuptiActivityEnable failed with error CUPTI_ERROR_INSUFFICIENT_PRIVILEGES (35)\n",
+            "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES",
+            "NVreg_RestrictProfilingToAdminUsers=0",
+            id="R-162",
+        ),
+    ],
+)
+def test_what_the_device_tracer_says_is_told_with_its_remedy(line, said, remedy, capfd):
+    notes = []
+    with profiling.quiet(notes.append):
+        os.write(2, line)
+    (note,) = notes
+    assert said in note
+    assert remedy in note
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(("low", "expected"), [(240 * MS, True), (15 * MS, False), (2 * MS, False)])
+def test_pipelined_steps_that_are_slower_than_synced_ones_are_a_disturbance(low, expected):
+    found = Record("python t.py", "eager", "t", step_synced_ns={"median": 3 * MS, "low": 2 * MS, "high": 14 * MS})
+    found.step_pipelined_ns = {"median": 2 * low, "low": low, "high": 3 * low}
+    assert launch.is_disturbed(found) == expected
+    found.step_pipelined_ns = {"median": 240 * MS}
+    assert not launch.is_disturbed(found)
+
+
+def test_peaks_that_cannot_be_measured_have_a_reason(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    peaks, fault = launch.measured_peaks()
+    assert peaks is None
+    assert fault.endswith("no CUDA GPU that torch can use, so there are no peaks to measure")
 
 
 @pytest.mark.parametrize("text", ["", "fast", "eager,,fast"])

@@ -91,6 +91,12 @@ def test_a_trace_brings_its_record(store, tmp_path):
     ]
 
 
+def test_a_median_of_one_block_has_no_interval(store, tmp_path):
+    write(tmp_path / "a", step_pipelined_ns={"median": 100_000})
+    read(store, tmp_path / "a" / "x.json.gz")
+    assert ask(store, STEP) == [("train/default", 100_000, None, None)]
+
+
 def test_what_has_no_column_is_kept(store, tmp_path):
     write(tmp_path / "a", later="a field of a later version")
     read(store, tmp_path / "a" / "x.json.gz")
@@ -103,7 +109,7 @@ def test_what_has_no_column_is_kept(store, tmp_path):
     }
 
 
-@pytest.mark.parametrize("facts", [None, {}])
+@pytest.mark.parametrize("facts", [None, {}, NO_FACTS | {"recompiles": None}])
 def test_facts_that_were_not_recorded_are_not_zero(store, tmp_path, facts):
     read(store, write(tmp_path / "a", beside=None, facts=facts))
     done = traceq("query", "captures", "--store", store, "--json")

@@ -16,10 +16,13 @@ WATCHED = """
 import json, runpy, sys
 from traceq.capture import compiler
 assert not any(name.partition(".")[0] in ("torch", "triton") for name in sys.modules)
-compiler.watch()
+notes = []
+compiler.watch(notes.append)
 runpy.run_path(sys.argv[1], run_name="__main__")
 with open(sys.argv[2], "w") as file:
     json.dump(compiler.facts(), file)
+for note in notes:
+    print("note:", note)
 """
 
 
@@ -44,6 +47,20 @@ def line_of(folder, text):
     lines = (folder / "script.py").read_text("utf-8").splitlines()
     (number,) = [n for n, line in enumerate(lines, 1) if text in line]
     return number
+
+
+def test_facts_that_cannot_be_read_are_none_and_it_is_said(tmp_path):
+    facts, done = watched(
+        tmp_path,
+        """
+        import torch._dynamo.utils
+        torch.compile(torch.relu, backend="eager")(torch.ones(2))
+        del torch._dynamo.utils.get_compilation_metrics  # as a torch would be that keeps them elsewhere
+        """,
+    )
+    assert facts["graph_breaks"] is None
+    assert facts["recompiles"] == []
+    assert done.stdout.decode().startswith("note: graph breaks of the compiler were not recorded: AttributeError: ")
 
 
 BREAKING = """

@@ -324,6 +324,8 @@ RANKS = [
     row("R-121", {"x.json": trace(K("a", 0, 4), **CLAIM), "y.json": trace(K("b", 0, 9), **CLAIM)},
         {"SELECT list([rank, dur_ns] ORDER BY dur_ns) FROM kernels": [[0, 4 * US], [0, 9 * US]]},
         said=[r"holds rank 0 \(x\.json\)", r"1 of 2 ranks"]),
+    row("R-178", trace(L(0, 2, 1), K("a", 10, 5, 1)),
+        {"linked_kernels": 1, "SELECT count(*) FROM kernels WHERE op_id IS NOT NULL": 0}),
     row("R-122", trace(*MERGED), {"linked_kernels": 2, "launch_latency_ns": [10 * US, 17 * US]}),
     row("R-123", trace(K("a", 0, 5, pid="[A] 0"), K("b", 0, 5, pid="[B] 0")),
         {"devices": 2, "SELECT list(dur_ns) FROM gpu_busy": [5 * US, 5 * US]}),

@@ -1,26 +1,27 @@
 """What torch.compile did in this process: graph breaks, recompilations, the time of its phases, its kernels.
 
-    compiler.watch()          # once torch is imported (or before): hooks for modules that are not imported yet
+    compiler.watch(note)      # once torch is imported (or before): hooks for modules that are not imported yet
     ...                       # the script compiles, or does not
-    compiler.facts()          # dict of lists, as the record of a capture holds them
+    compiler.facts()          # dict of lists, as the record of a capture holds them; None for what failed
 
 Watching imports nothing and turns no log on: what the script prints stays the same. The hooks wrap a few functions of
 torch, call them as they were called, and write down what passes; what a version of torch does not have is left out.
-Nothing here raises into the script.
+Nothing here raises into the script: what fails is given to `note`.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from traceq.capture import kernels
+from traceq.capture.faults import Note, told
 from traceq.capture.imports import when_imported
 
 METRICS_KEPT = 4096  # torch keeps the last 64 compilations
@@ -61,28 +62,33 @@ TIMED = {
 }
 
 
-def watch() -> None:
+def watch(note: Note) -> None:
     """Begin to write down what the compiler does. Call it once, before the script compiles; it is cheap."""
     if _seen.is_watched:
         return
     _seen.is_watched = True
-    when_imported("torch._dynamo.utils", _watch_phases)
-    when_imported("torch._dynamo.output_graph", _watch_breaks)
-    when_imported("torch._dynamo.convert_frame", _watch_recompiles)
-    kernels.watch()
+    _seen.note = note
+    for module, begin in {
+        "torch._dynamo.utils": _watch_phases,
+        "torch._dynamo.output_graph": _watch_breaks,
+        "torch._dynamo.convert_frame": _watch_recompiles,
+        "torch._inductor.codecache": kernels.watch,
+    }.items():
+        when_imported(module, partial(_begin, module, begin))
 
 
-def facts() -> dict[str, list[dict[str, Any]]]:
+def facts() -> dict[str, list[dict[str, Any]] | None]:
     """What was seen so far, ready for the record of a capture; empty lists where nothing was compiled."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    for name, ask in {
+    found: dict[str, list[dict[str, Any]] | None] = {}
+    questions: dict[str, Callable[[], list[dict[str, Any]]]] = {
         "graph_breaks": _graph_breaks,
         "recompiles": _recompiles,
         "compile_phases": _compile_phases,
-        "kernel_sources": kernels.sources,
-    }.items():
-        found[name] = []
-        with contextlib.suppress(Exception):
+        "kernel_sources": partial(kernels.sources, _seen.note),
+    }
+    for name, ask in questions.items():
+        found[name] = None
+        with told(_seen.note, f"{name.replace('_', ' ')} of the compiler were not recorded"):
             found[name] = ask()
     return found
 
@@ -92,6 +98,7 @@ class _Seen:
 
     def __init__(self) -> None:
         self.is_watched = False
+        self.note: Note = lambda _: None
         self.folder = os.getcwd()
         self.breaks: list[tuple[str, Any]] = []
         self.recompiles: list[tuple[Any, str | None]] = []
@@ -147,6 +154,11 @@ _seen = _Seen()
 # Hooks ----------------------------------------------------------------------------------------------------------------
 
 
+def _begin(module: str, begin: Callable[[Note], None]) -> None:
+    with told(_seen.note, f"what the compiler does in {module} cannot be watched"):
+        begin(_seen.note)
+
+
 def _before(owner: Any, name: str, see: Callable[..., None]) -> None:
     """Let `see` have the arguments of every call of a function, if there is one of that name."""
     real = getattr(owner, name, None)
@@ -154,14 +166,14 @@ def _before(owner: Any, name: str, see: Callable[..., None]) -> None:
         return
 
     def watched(*args: Any, **kwargs: Any) -> Any:
-        with contextlib.suppress(Exception):
+        with told(_seen.note, f"what the compiler did in {name} is recorded in part"):
             see(*args, **kwargs)
         return real(*args, **kwargs)
 
     setattr(owner, name, watched)
 
 
-def _watch_phases() -> None:
+def _watch_phases(_: Note) -> None:
     utils = sys.modules["torch._dynamo.utils"]
     if hasattr(utils, "set_compilation_metrics_limit"):
         utils.set_compilation_metrics_limit(METRICS_KEPT)
@@ -178,7 +190,7 @@ def _ended(_: Any, event_name: str, time_ns: int, *args: Any, **kwargs: Any) -> 
     _seen.clock.end(event_name, time_ns)
 
 
-def _watch_breaks() -> None:
+def _watch_breaks(_: Note) -> None:
     def see(reason: Any) -> None:
         if reason.graph_break:
             _seen.breaks.append((str(reason.reason), _users_line(reason.user_stack)))
@@ -186,7 +198,7 @@ def _watch_breaks() -> None:
     _before(sys.modules["torch._dynamo.output_graph"].GraphCompileReason, "__post_init__", see)
 
 
-def _watch_recompiles() -> None:
+def _watch_recompiles(_: Note) -> None:
     frames = sys.modules["torch._dynamo.convert_frame"]
     for name in ("get_and_maybe_log_recompilation_reasons", "get_and_maybe_log_recompilation_reason"):
         if real := getattr(frames, name, None):
@@ -196,7 +208,7 @@ def _watch_recompiles() -> None:
 def _noting_reasons(real: Callable[..., Any]) -> Callable[..., Any]:
     def watched(entries: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
         reasons = real(entries, frame, *args, **kwargs)
-        with contextlib.suppress(Exception):
+        with told(_seen.note, "the recompilations are recorded in part"):
             said = [reasons] if isinstance(reasons, str) else list(reasons or [])
             _seen.recompiles.append((frame.f_code, str(said[0]) if said else None))
         return reasons

@@ -13,7 +13,8 @@ OPTIONS: dict[str, dict[str, str]] = {
     "max-autotune": {"mode": "max-autotune"},
     "max-autotune-no-cudagraphs": {"mode": "max-autotune-no-cudagraphs"},
 }
-MODES = ("eager", *OPTIONS)
+EAGER = "eager"
+MODES = (EAGER, *OPTIONS)
 NO_FORWARD = "_forward_unimplemented"  # of a module that only holds others
 WITH_GRAPHS = ("reduce-overhead", "max-autotune")
 
@@ -35,7 +36,7 @@ def unwrapped(module: Any) -> Any:
 
 def compile_module(torch: Any, module: Any, mode: str, block: str | None, note: Callable[[str], None]) -> None:
     """Compile a module in place, or one block of it. Modules that the script compiled itself stay as they are."""
-    if mode == "eager":
+    if mode == EAGER:
         return
     if module._compiled_call_impl is not None or hasattr(module, "_torchdynamo_orig_callable"):
         note(f"the script compiles its model itself: it was not compiled again as {mode}")

@@ -28,6 +28,7 @@ SAFE_BLOCK_STEPS = 10  # of a script that may end any time
 MOST_BLOCK_STEPS = 100
 SYNCED_STEPS = 10
 LEAST_SYNCED = 3
+FEW = "too few steps to time them: all that is left is profiled"
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,7 @@ def run(recorder: Recorder) -> Iterator[int]:
         yield spec.warmup
     recorder.drop_early()
     yield from _profile(recorder)
+    recorder.is_complete = True
 
 
 def _warm_up(recorder: Recorder, wanted: int | None, left: int | None) -> Generator[int, None, list[int]]:
@@ -131,6 +133,8 @@ def _profile(recorder: Recorder) -> Iterator[int]:
             yield 1
             marks.step()
         return
+    if not recorder.has_tracer:
+        return
     profile = recorder.profile(spec.wait, spec.active)
     for _ in range(spec.wait + 1 + spec.active):
         yield 1
@@ -140,8 +144,11 @@ def _profile(recorder: Recorder) -> Iterator[int]:
 
 def _profile_few(recorder: Recorder, left: int) -> Iterator[int]:
     """A script of so few steps is only profiled; what is recorded from its start on is left alone."""
-    recorder.record.note("too few steps to time them: all that is left is profiled")
-    if recorder.is_recording_early or left < 2:
+    recorder.record.note(FEW)
+    is_recorded = recorder.is_recording_early
+    while recorder.is_recording_early:  # each is marked, until they are too many to keep
+        yield 1
+    if is_recorded or left < 2 or not recorder.has_tracer:
         return
     profile = recorder.profile(0, min(recorder.spec.active, left - 1))
     for _ in range(1 + min(recorder.spec.active, left - 1)):

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from traceq.capture.record import read_record
 
 PATIENCE_S = 120.0
+PATIENCE_WHEN_ASKED_TO_END_S = 15.0  # torchrun kills after 30
 LOOK_EVERY_S = 0.2
 
 
@@ -47,11 +50,23 @@ def world() -> World | None:
     return World(rank, size, int(local) if local.isdigit() else size) if size > 1 else None
 
 
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Put SIGTERM off until all is written and read: where one rank fails torchrun sends it to the others at once."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def gather(here: World, own: Path) -> tuple[list[str], list[int]]:
     """The traces of all ranks whose files lie beside `own`, and the ranks of this machine that never came."""
     paths = {rank: own.with_name(own.name.replace(f"rank{here.rank}", f"rank{rank}")) for rank in range(here.size)}
     until = time.monotonic() + PATIENCE_S
     while (late := [rank for rank in here.others if not _is_complete(paths[rank])]) and time.monotonic() < until:
+        if signal.SIGTERM in signal.sigpending():
+            until = min(until, time.monotonic() + PATIENCE_WHEN_ASKED_TO_END_S)
         time.sleep(LOOK_EVERY_S)
     found = [str(path) for rank, path in paths.items() if _is_complete(path) and path.exists()]
     return found, late

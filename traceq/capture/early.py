@@ -9,10 +9,10 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+from traceq.capture.faults import Note, told
 from traceq.capture.profiling import Whole
 from traceq.capture.record import Spec
 
@@ -36,6 +36,16 @@ def _text(spec: Spec) -> str:
         return "nn"
 
 
+def _is_importing() -> bool:
+    """Whether the main thread is at an import: the first optimizer brings the compiler, which alone takes a second."""
+    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return True
+        frame = frame.f_back
+    return False
+
+
 class Early:
     """A recording from the import of torch, ended by the first steps or by a second of work.
 
@@ -43,7 +53,7 @@ class Early:
     modules and no optimizers is recorded from its start, and with the GPU's side from the moment it turns to it.
     """
 
-    def __init__(self, torch: Any, spec: Spec, note: Callable[[str], None]) -> None:
+    def __init__(self, torch: Any, spec: Spec, note: Note) -> None:
         self._torch = torch
         self._note = note
         self._profile = Whole(torch, spec, note)
@@ -56,10 +66,9 @@ class Early:
         """Begin, if the script imports torch on its main thread: elsewhere there would be nothing to see."""
         if threading.current_thread() is not threading.main_thread() or (self._has_gpu() and self._expects_steps()):
             return
-        try:
+        with told(self._note, "recording from the start failed"):
             self._profile.start()
-        except Exception as error:
-            self._note(f"recording from the start failed: {error}")
+        if not self._profile.is_running:
             return
         signal.signal(signal.SIGRTMAX, self._reach_limit)
         clock = time.pthread_getcpuclockid(threading.get_ident())
@@ -71,12 +80,10 @@ class Early:
         """The script is about to use the GPU: begin anew with it, unless steps are to be expected."""
         if self._over.is_set() or not self._profile.is_running or self._expects_steps():
             return
-        try:
+        with told(self._note, "recording the GPU from the start failed"):
             self._profile.stop()
             self._profile = Whole(self._torch, self._spec, self._note, has_gpu=True)
             self._profile.start()
-        except Exception as error:
-            self._note(f"recording the GPU from the start failed: {error}")
 
     def step(self, count: int) -> None:
         """A step has ended."""
@@ -108,9 +115,12 @@ class Early:
 
     def export(self, path: str) -> bool:
         """Write the trace; whether there was one."""
-        if self._is_cut:
-            self._note(f"recorded was the first {MOST_WORK_S} s of work: no steps were seen, or too few")
         return self._profile.export(path)
+
+    @property
+    def extent(self) -> str:
+        """What the trace holds, for one that ended before the script did."""
+        return f"the first {MOST_WORK_S} s of work" if self._is_cut else "what ran before steps were timed"
 
     def _has_gpu(self) -> bool:
         """Whether a GPU is near, without asking CUDA: that would spoil a fork to come."""
@@ -131,7 +141,10 @@ class Early:
 
     def _watch(self, clock: int) -> None:
         """Look at the main thread's processor time, and have the main thread itself end the recording."""
-        begun = time.clock_gettime(clock)
+        worked_s, before = 0.0, time.clock_gettime(clock)
         while not self._over.wait(LOOK_EVERY_S):
-            if time.clock_gettime(clock) - begun > MOST_WORK_S:
+            now = time.clock_gettime(clock)
+            worked_s += 0 if _is_importing() else now - before
+            before = now
+            if worked_s > MOST_WORK_S:
                 _thread.interrupt_main(signal.SIGRTMAX)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import re
 import sys
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
 MOST = 1 << 40
+OTHER_LENGTH = re.compile(r"loader|batch|chunk|cycle|repeat|count|slice|filter|window|group|product|zip", re.I)
 
 
 class _UnknownError(Exception):
@@ -23,17 +25,20 @@ class _UnknownError(Exception):
 def steps(code: str | None = None) -> int | None:
     """The product of the lengths of all loops around the caller; None if there is none, or one that is not known.
 
-    `code` is the text of a script given by `-c`.
+    Under `if i % 4 == 3`, as where gradients accumulate, it is a fourth. `code` is the text of a script given by `-c`.
     """
-    product, has_loop = 1, False
+    product, every, has_loop = 1, 1, False
     try:
         for frame in _frames():
-            for loop in _loops(frame, code):
-                product *= _length(getattr(loop, "iter", None), frame)
-                has_loop = True
+            for block in _blocks(frame, code):
+                if isinstance(block, ast.If):
+                    every *= _turn(block.test, frame)
+                else:
+                    product *= _length(getattr(block, "iter", None), frame)
+                    has_loop = True
     except _UnknownError:
         return None
-    return min(product, MOST) if has_loop else None
+    return min(product // every, MOST) if has_loop else None
 
 
 def _frames() -> Iterator[FrameType]:
@@ -45,8 +50,8 @@ def _frames() -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-def _loops(frame: FrameType, code: str | None) -> Iterator[ast.For | ast.While]:
-    """The loops of a frame's function that its current line is in."""
+def _blocks(frame: FrameType, code: str | None) -> Iterator[ast.For | ast.While | ast.If]:
+    """The loops and conditions of a frame's function whose body its current line is in."""
     name = frame.f_code.co_filename
     try:
         if name == "<string>" and code is not None:
@@ -59,8 +64,24 @@ def _loops(frame: FrameType, code: str | None) -> Iterator[ast.For | ast.While]:
         return
     first, at = frame.f_code.co_firstlineno, frame.f_lineno
     for node in ast.walk(tree):
-        if isinstance(node, ast.For | ast.While) and first <= node.lineno < at <= (node.end_lineno or 0):
+        if not isinstance(node, ast.For | ast.While | ast.If) or node.lineno < first:
+            continue
+        if node.body[0].lineno <= at <= (node.body[-1].end_lineno or 0):
             yield node
+
+
+def _turn(test: ast.expr, frame: FrameType) -> int:
+    """4 for a condition that holds each fourth time: `i % 4 == 3`, `not i % 4`; 1 for any other."""
+    for node in ast.walk(test):
+        counted = None
+        if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq):
+            counted = node.left
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            counted = node.operand
+        if isinstance(counted, ast.BinOp) and isinstance(counted.op, ast.Mod):
+            every = _value(counted.right, frame)
+            return every if isinstance(every, int) and every > 0 else 1
+    return 1
 
 
 def _length(over: ast.expr | None, frame: FrameType) -> int:
@@ -70,7 +91,7 @@ def _length(over: ast.expr | None, frame: FrameType) -> int:
             with contextlib.suppress(TypeError, ValueError):
                 return len(range(*(_value(arg, frame) for arg in over.args)))
             raise _UnknownError
-        if not over.args:
+        if not over.args or OTHER_LENGTH.search(ast.unparse(over.func)):  # not as long as what it is given
             raise _UnknownError
         over = over.args[0]
         if isinstance(over, ast.Call):

@@ -8,7 +8,6 @@ hand in Triton are found by what they were compiled to.
 from __future__ import annotations
 
 import ast
-import contextlib
 import gc
 import os
 import re
@@ -18,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from traceq.capture.imports import when_imported
+from traceq.capture.faults import Note, told
 
 ATEN = re.compile(r"#.*Original ATen: \[(.*)\]")
 CACHE_FOLDER = re.compile(r"[^\s\"'<>]*torchinductor_[^/\s\"']+/")
@@ -28,16 +27,27 @@ Kernel = dict[str, Any]
 _graphs: dict[str, ModuleType] = {}
 
 
-def watch() -> None:
-    """Keep the graphs that Inductor will load."""
-    when_imported("torch._inductor.codecache", _watch_graphs)
+def watch(note: Note) -> None:
+    """Keep the graphs that Inductor will load; its module for them has been imported."""
+    cache = sys.modules["torch._inductor.codecache"].PyCodeCache
+    load = cache.load_by_key_path
+
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        module = load(*args, **kwargs)
+        with told(note, "the kernels of a graph were not kept"):
+            text = Path(str(module.__file__)).read_text("utf-8")
+            if "async_compile" in text:
+                _graphs.setdefault(text, module)
+        return module
+
+    cache.load_by_key_path = staticmethod(watched)
 
 
-def sources() -> list[Kernel]:
+def sources(note: Note) -> list[Kernel]:
     """Each kernel once: name, hash, language, source, the configuration it runs with, the operators it computes."""
     found: dict[tuple[str, str | None, str], Kernel] = {}
     for some in (*(_of_graph(module, text) for text, module in _graphs.items()), _by_hand()):
-        with contextlib.suppress(Exception):  # a version of torch or Triton that keeps them elsewhere
+        with told(note, "the sources of kernels are recorded in part"):  # a version that keeps them elsewhere
             for kernel in some:
                 key = kernel["kernel"], kernel["hash"], kernel["source"]
                 if key not in found or found[key]["num_warps"] is None:
@@ -60,21 +70,6 @@ def is_torchs(file: str) -> bool:
     """Whether a file is part of torch."""
     at = getattr(sys.modules.get("torch"), "__file__", None)
     return bool(at) and file.startswith(os.path.dirname(str(at)) + "/")
-
-
-def _watch_graphs() -> None:
-    cache = sys.modules["torch._inductor.codecache"].PyCodeCache
-    load = cache.load_by_key_path
-
-    def watched(*args: Any, **kwargs: Any) -> Any:
-        module = load(*args, **kwargs)
-        with contextlib.suppress(Exception):
-            text = Path(str(module.__file__)).read_text("utf-8")
-            if "async_compile" in text:
-                _graphs.setdefault(text, module)
-        return module
-
-    cache.load_by_key_path = staticmethod(watched)
 
 
 def _of_graph(module: ModuleType, text: str) -> Iterator[Kernel]:

@@ -25,7 +25,9 @@ from traceq.errors import Status, TraceqError
 CHILD = Path(__file__).with_name("child.py")
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 FROM_KERNEL = 128
+DISTURBED = 1.2  # how much longer is no chance
 RAW = {"torch": ".raw.json", "nsys": ".nsys-rep"}  # what the profiler itself writes
+ENDING = {"torch": ".json.gz", "nsys": ".sqlite"}
 PACKAGE = str(Path(__file__).parents[2])
 
 
@@ -60,11 +62,15 @@ class Files:
 
 @dataclass(frozen=True)
 class Ended:
-    """How one child ended: its status as a shell would tell it, what it recorded, and where that is."""
+    """How one child ended: its status as a shell would tell it, what it recorded, and where that is.
+
+    `nsys_said` is the last line of nsys, if that was around it.
+    """
 
     status: int
     record: Record | None
     files: Files
+    nsys_said: str | None = None
 
     @property
     def trace(self) -> str | None:
@@ -80,7 +86,7 @@ def check(target: Target) -> None:
     running.compile_target(target.kind, target.name)
 
 
-def reserve(wanted: Path) -> Files:
+def reserve(wanted: Path, profiler: str = "torch") -> Files:
     """Names that no file has, taken at once; with a number where `wanted` is taken."""
     ending = "".join(s for s in wanted.suffixes[-2:] if s in (".json", ".gz", ".sqlite"))
     stem = wanted.name[: len(wanted.name) - len(ending)]
@@ -89,7 +95,9 @@ def reserve(wanted: Path) -> Files:
         wanted.parent.mkdir(parents=True, exist_ok=True)
         while True:
             name = stem if number == 1 else f"{stem}-{number}"
-            files = Files(wanted.with_name(name + (ending or ".json.gz")), wanted.with_name(f"{name}.capture.json"))
+            files = Files(
+                wanted.with_name(name + (ending or ENDING[profiler])), wanted.with_name(f"{name}.capture.json")
+            )
             if not files.record.exists():
                 try:
                     files.trace.open("xb").close()
@@ -106,22 +114,50 @@ def run(spec: Spec, files: Files, wants_peaks: bool = False) -> Ended:
     raw = files.trace
     if raw.suffix != ".json":
         raw = raw.with_name(files.record.name.replace(".capture.json", RAW[spec.profiler]))
-    spec.trace, spec.record = str(raw.absolute()), str(files.record.absolute())
     with tempfile.TemporaryDirectory(prefix="traceq-capture-") as folder:
+        spec.trace, spec.record = str(raw.absolute()), os.path.join(folder, "record.json")
         path = os.path.join(folder, "spec.json")
         record.write(path, spec)
         command = [sys.executable, str(CHILD), path]
-        status = _wait(subprocess.Popen(nsys.around(command, raw) if spec.profiler == "nsys" else command))
-    found = record.read_record(spec.record)
+        is_nsys = spec.profiler == "nsys"
+        status, said = _under_nsys(command, raw) if is_nsys else (_wait(subprocess.Popen(command)), "")
+        found = record.read_record(spec.record)
+    if is_nsys and found is not None and found.status is not None:
+        status = found.status  # of a script that was interrupted nsys says 1
     if found is None and spec.world_size:  # rank 0 waits for it
         found = Record(spec.command, spec.mode, spec.label, spec.rank, spec.world_size)
     if found is not None:
-        _keep_trace(found, files, raw)
-        _complete(found, status, wants_peaks)
-        record.write(str(files.record), found)
+        _keep(found, files, raw, status, wants_peaks)
     if found is None or found.trace is None:
         files.trace.unlink(missing_ok=True)
-    return Ended(status, found, files)
+    return Ended(status, found, files, nsys.last_line(said) if is_nsys else None)
+
+
+def _under_nsys(command: list[str], report: Path) -> tuple[int, str]:
+    """Run the child under nsys with the streams of this process; what nsys says itself is kept apart."""
+    out, err = os.dup(1), os.dup(2)
+    with tempfile.TemporaryFile() as said:
+        around = nsys.around([*command, str(out), str(err)], report)
+        child = subprocess.Popen(around, stdout=said, stderr=said, pass_fds=(out, err))
+        os.close(out)
+        os.close(err)
+        status = _wait(child)
+        said.seek(0)
+        return status, said.read().decode("utf-8", "replace")
+
+
+def _keep(found: Record, files: Files, raw: Path, status: int, wants_peaks: bool) -> None:
+    """Bring the trace to its name, and its record beside it; where the folder does not take them, it is noted."""
+    try:
+        _keep_trace(found, files, raw)
+    except OSError as error:
+        found.trace = None
+        found.note(f"{record.NOT_WRITTEN}: {error.strerror}")
+    _complete(found, status, wants_peaks)
+    try:
+        record.write(str(files.record), found)
+    except OSError as error:
+        found.note(f"the record of the capture could not be written: {error.strerror}")
 
 
 def _keep_trace(found: Record, files: Files, raw: Path) -> None:
@@ -162,13 +198,23 @@ def _complete(found: Record, status: int, wants_peaks: bool) -> None:
             estimate = stats.bootstrap_median(steps)
             interval = {"median": estimate.value, "low": estimate.low, "high": estimate.high}
             setattr(found, f"step_{kind}_ns", {k: v for k, v in interval.items() if v is not None})
+    if is_disturbed(found):
+        found.note("steps that wait for nothing took longer than those that wait: the machine was busy, capture again")
     if wants_peaks and found.gpu:
-        found.peaks = measured_peaks()
+        found.peaks, fault = measured_peaks()
+        if fault:
+            found.note(f"the peaks of the GPU were not measured: {fault}")
+
+
+def is_disturbed(found: Record) -> bool:
+    """Whether the step times contradict each other: waiting for the GPU after each step cannot make steps faster."""
+    pipelined, synced = found.step_pipelined_ns or {}, found.step_synced_ns or {}
+    return "low" in pipelined and "high" in synced and pipelined["low"] > DISTURBED * synced["high"]
 
 
 @functools.cache
-def measured_peaks() -> dict[str, Any] | None:
-    """What this GPU reaches, by a process of its own: measured once, then known."""
+def measured_peaks() -> tuple[dict[str, Any] | None, str | None]:
+    """What this GPU reaches, by a process of its own: measured once, then known. Else why it is not."""
     done = subprocess.run(
         [sys.executable, "-m", "traceq.capture.peaks"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [PACKAGE, os.environ.get("PYTHONPATH")]))},
@@ -178,8 +224,8 @@ def measured_peaks() -> dict[str, Any] | None:
     try:
         peaks: dict[str, Any] = json.loads(done.stdout)
     except ValueError:
-        return None
-    return peaks
+        return None, nsys.last_line(done.stderr)
+    return peaks, None
 
 
 def _pack(source: Path, to: Path) -> None:

@@ -35,7 +35,7 @@ class Campaign:
         label = self.spec.label.replace("/", "-")
         if self.world:
             return (self.output or FOLDER) / f"{label}-{self.world.job}" / f"rank{self.world.rank}.json.gz"
-        name = self.output or FOLDER / f"{label}{'.sqlite' if self.spec.profiler == 'nsys' else '.json.gz'}"
+        name = self.output or FOLDER / f"{label}{launch.ENDING[self.spec.profiler]}"
         if part is None:
             return name
         ending = "".join(name.suffixes[-2:]) if name.suffix == ".gz" else name.suffix
@@ -59,12 +59,12 @@ def run(campaign: Campaign, announce: Callable[[str, Path], None]) -> Iterator[t
         yield _run(campaign, None, announce)
         return
     seeded = replace(campaign, spec=replace(campaign.spec, seed=SEED))
-    base: Ended | None = None
+    blocks: list[str] = []
     for mode in campaign.modes:
         label, ended = _run(_in(seeded, mode), mode, announce)
-        base = base or ended
+        blocks = blocks or (ended.record.blocks if ended.record else [])
         yield label, ended
-    for block in base.record.blocks if campaign.has_blocks and base and base.record else ():
+    for block in blocks if campaign.has_blocks else ():
         part = f"only-{block}"
         yield _run(_in(seeded, "default", block), part, announce)
 
@@ -74,7 +74,7 @@ def _in(campaign: Campaign, mode: str, block: str | None = None) -> Campaign:
 
 
 def _run(campaign: Campaign, part: str | None, announce: Callable[[str, Path], None]) -> tuple[str, Ended]:
-    files = launch.reserve(campaign.wanted(part))
+    files = launch.reserve(campaign.wanted(part), campaign.spec.profiler)
     label = campaign.spec.label if part is None else f"{campaign.spec.label}/{part}"
     announce(label, files.trace)
     return label, launch.run(replace(campaign.spec, label=label), files, campaign.wants_peaks)

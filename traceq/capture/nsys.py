@@ -33,9 +33,12 @@ def export(report: Path, to: Path) -> str | None:
         return "nsys wrote no report: no step was recorded on a GPU"
     options = ["--type=sqlite", "--force-overwrite=true", f"--output={to}"]
     done = subprocess.run([find(), "export", *options, str(report)], capture_output=True, text=True)
-    if done.returncode:
-        return f"nsys export failed: {(done.stderr or done.stdout).strip().splitlines()[-1:] or ['no reason given']}"
-    return None
+    return f"nsys export failed: {last_line(done.stderr or done.stdout)}" if done.returncode else None
+
+
+def last_line(said: str) -> str:
+    """What a command said last: of a traceback the exception."""
+    return next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "it does not say why")
 
 
 class Range:

@@ -12,42 +12,74 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from traceq.capture.record import Spec
+from traceq.capture.faults import Note, reason
+from traceq.capture.record import NOT_WRITTEN, Spec
 
 FAULT = re.compile(r"CUPTI_ERROR_\w+|insufficient privileges|already (?:subscribed|in use)", re.I)
+HELD = "another tool holds the tracer: run without nsys around traceq, and without CUDA_INJECTION64_PATH"
+REMEDIES = {  # by a part of the fault
+    "PRIVILEGES": "the driver keeps the tracer from ordinary users: load it with "
+    "NVreg_RestrictProfilingToAdminUsers=0, or give the container CAP_SYS_ADMIN",
+    "SUBSCRI": HELD,
+    "IN USE": HELD,
+}
+UNWRITTEN = re.compile(r"output_json\.cpp:\d+\] (.+)")
 is_ours = False
 
 
 @contextlib.contextmanager
-def quiet(note: Callable[[str], None]) -> Iterator[None]:
+def quiet(note: Note) -> Iterator[list[str]]:
     """Keep what the profiler itself prints out of the script's standard error; a fault of the tracer becomes a note.
 
-    Ctrl-C waits until the profiler has done what it does: half a trace is none.
+    What it said of a trace that it could not write is in the list afterwards. Ctrl-C waits until the profiler has done
+    what it does: half a trace is none.
     """
     global is_ours
+    unwritten: list[str] = []
     interrupts: list[int] = []
     is_main = threading.current_thread() is threading.main_thread()
     handler = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number)) if is_main else None
-    sys.stderr.flush()
-    kept = os.dup(2)
     with tempfile.TemporaryFile() as said:
-        os.dup2(said.fileno(), 2)
-        is_ours = True
         try:
-            yield
+            with _stderr_into(said.fileno()):
+                is_ours = True
+                yield unwritten
         finally:
             is_ours = False
-            with contextlib.suppress(Exception):
-                sys.stderr.flush()
-            os.dup2(kept, 2)
-            os.close(kept)
             said.seek(0)
-            for fault in dict.fromkeys(FAULT.findall(said.read().decode("utf-8", "replace"))):
-                note(f"the device tracer said {fault}: no GPU activity may have been recorded")
+            text = said.read().decode("utf-8", "replace")
+            unwritten += UNWRITTEN.findall(text)
+            for fault in dict.fromkeys(FAULT.findall(text)):
+                remedy = next((text for part, text in REMEDIES.items() if part in fault.upper()), None)
+                because = f" ({remedy})" if remedy else ""
+                note(f"the device tracer said {fault}: no GPU activity may have been recorded{because}")
             if is_main:
                 signal.signal(signal.SIGINT, handler or signal.SIG_DFL)
                 for number in interrupts[:1]:
                     os.kill(os.getpid(), number)
+
+
+@contextlib.contextmanager
+def _stderr_into(file: int) -> Iterator[None]:
+    """Have a file take what is written to standard error, unless the script has closed that."""
+    _flush_stderr()
+    try:
+        kept = os.dup(2)
+    except OSError:
+        yield
+        return
+    os.dup2(file, 2)
+    try:
+        yield
+    finally:
+        _flush_stderr()
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def _flush_stderr() -> None:
+    with contextlib.suppress(Exception):  # the script may have put anything in its place
+        sys.stderr.flush()
 
 
 class Whole:
@@ -56,7 +88,7 @@ class Whole:
     It uses the inner profiler: the outer one imports the compiler, which takes a second and changes the environment.
     """
 
-    def __init__(self, torch: Any, spec: Spec, note: Callable[[str], None], has_gpu: bool = False) -> None:
+    def __init__(self, torch: Any, spec: Spec, note: Note, has_gpu: bool = False) -> None:
         self._torch = torch
         self._note = note
         device = "cuda" if has_gpu else None
@@ -104,11 +136,12 @@ class Whole:
 class Profile:
     """A recording of a few steps, with the GPU's side where there is one."""
 
-    def __init__(self, torch: Any, spec: Spec, note: Callable[[str], None], wait: int, active: int) -> None:
+    def __init__(self, torch: Any, spec: Spec, note: Note, wait: int, active: int) -> None:
         self._note = note
         self._environment = set(os.environ)
         self._turns = {wait, wait + 1, wait + 1 + active}
         self._step = 0
+        self._is_exported = False
         activity = torch.profiler.ProfilerActivity
         with quiet(note):
             self._profiler = torch.profiler.profile(
@@ -135,9 +168,12 @@ class Profile:
                 del os.environ[name]
 
     def export(self, path: str) -> bool:
-        """Write the trace, whole or not at all; whether there was one."""
+        """Write the trace, whole or not at all; whether there was one. A profiler writes it once, or never."""
         inner = self._profiler.profiler
-        return inner is not None and _export(inner, path, self._note, self._profiler.export_chrome_trace)
+        if inner is None or self._is_exported:
+            return False
+        self._is_exported = True
+        return _export(inner, path, self._note, self._profiler.export_chrome_trace)
 
 
 def _options(spec: Spec) -> dict[str, bool]:
@@ -150,23 +186,33 @@ def _options(spec: Spec) -> dict[str, bool]:
     }
 
 
-def _export(inner: Any, path: str, note: Callable[[str], None], write: Callable[[str], None] | None = None) -> bool:
+def _export(inner: Any, path: str, note: Note, write: Callable[[str], None] | None = None) -> bool:
     if getattr(inner, "kineto_results", None) is None:
         return False
+    return _write(write or inner.export_chrome_trace, path, note)
+
+
+def _write(export: Callable[[str], None], path: str, note: Note) -> bool:
+    """Have a profiler write its trace. One that cannot says so on standard error and returns as if it had."""
     part = f"{path}.part"
-    with quiet(note):
-        (write or inner.export_chrome_trace)(part)
-    if not os.path.exists(part):
-        return False
-    os.replace(part, path)
-    return True
+    with quiet(note) as unwritten:
+        export(part)
+    if os.path.exists(part):
+        os.replace(part, path)
+        return True
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(f"{part}.tmp")
+    said = (unwritten or ["the profiler does not say why"])[0].replace(os.path.dirname(path) + os.sep, "")
+    note(f"{NOT_WRITTEN}: {said}")
+    return False
 
 
 class ScriptsOwn:
     """The profilers that the script starts itself: two at once crash, so ours gives way, and their traces are kept."""
 
-    def __init__(self, give_way: Callable[[], None]) -> None:
+    def __init__(self, give_way: Callable[[], None], note: Note) -> None:
         self._give_way = give_way
+        self._note = note
         self.traces: list[str] = []
         self.is_used = False
         self._last: Any = None
@@ -182,15 +228,12 @@ class ScriptsOwn:
             self._after_export(owner)
 
     def export(self, path: str) -> bool:
-        """Write the trace of the last one, if the script has not written any."""
-        if self._last is None or self.traces:
-            return False
+        """Write the trace of the last one; whether there was one."""
         try:
-            self._last.export_chrome_trace(path)
-        except Exception:
+            return _write(self._last.export_chrome_trace, path, self._note)
+        except Exception as error:
+            self._note(f"the script's own profile could not be exported: {reason(error)}")
             return False
-        self.traces.clear()
-        return os.path.exists(path)
 
     def _before(self, owner: Any, name: str) -> None:
         real = getattr(owner, name)

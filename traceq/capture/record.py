@@ -9,13 +9,16 @@ from typing import Any
 
 FORMAT = "traceq-capture"
 VERSION = 1
+NOT_WRITTEN = "the trace could not be written"  # how a note begins that says why
+NO_TRACER = "this torch was built without its tracer (Kineto): steps are timed, and there will be no trace"
 
 
 @dataclass
 class Spec:
     """One run of the script in one child process.
 
-    `kind` says what `target` is: `script`, `module` or `code`. `trace` and `record` are the child's files.
+    `kind` says what `target` is: `script`, `module` or `code`. `trace` is the child's file, `record` what it tells the
+    parent, which keeps it.
     `seed` is None where the script's own randomness is left alone.
     """
 
@@ -43,6 +46,7 @@ class Spec:
     profiler: str = "torch"
     rank: int | None = None
     world_size: int | None = None
+    is_quiet: bool = False
 
 
 @dataclass

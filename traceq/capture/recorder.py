@@ -10,9 +10,10 @@ from typing import Any
 
 from traceq.capture import compiler, compiling, course, expect, imports, record
 from traceq.capture.early import Early
+from traceq.capture.faults import reason, told
 from traceq.capture.outputs import Outputs
 from traceq.capture.profiling import Profile, ScriptsOwn
-from traceq.capture.record import Record, Spec
+from traceq.capture.record import NOT_WRITTEN, Record, Spec
 from traceq.capture.steps import Steps
 
 
@@ -32,37 +33,46 @@ class Recorder:
         self._steps = Steps(spec.step, self._act, self._found, self._restart)
         self._is_finished = False
         self.was_recording = False
+        self.has_tracer = True
+        self.is_complete = False  # the steps that count have been timed and profiled
 
     def begin(self) -> None:
         """The script has imported torch. Never raises: the script comes first."""
-        try:
+        with told(self.record.note, "nothing could be recorded"):
             self._begin()
-        except Exception as error:
-            self.record.note(f"nothing could be recorded: {type(error).__name__}: {error}")
 
     def _begin(self) -> None:
         torch = self._torch = sys.modules["torch"]
         self.record.torch_version = str(torch.__version__)
         if self.spec.seed is not None:
             torch.manual_seed(self.spec.seed)
-        compiler.watch()
+        compiler.watch(self.record.note)
         if self.spec.keep_outputs:
             self._outputs = Outputs(torch)
         if self.spec.compile_optimizer and self.spec.mode != "eager":
             compiling.compile_optimizers(torch, self.spec.mode)
-        self._own = ScriptsOwn(self._give_way)
+        self._own = ScriptsOwn(self._give_way, self.record.note)
         self._own.watch(torch)
         self._steps.begin(torch)
         imports.when_imported("torch._dynamo.trace_rules", self._hide)
         self._restart()
-        if self.spec.profiler == "torch":
+        if not torch.profiler.kineto_available():
+            self._lacks_tracer()
+        elif self.spec.profiler == "torch":
             self._early = Early(torch, self.spec, self.record.note)
             self._early.begin()
+
+    def _lacks_tracer(self) -> None:
+        """Say at once that there will be no trace, not after hours."""
+        self.has_tracer = False
+        self.record.note(record.NO_TRACER)
+        if not self.spec.is_quiet:
+            os.write(2, f"traceq: {record.NO_TRACER}\n".encode())
 
     def _hide(self) -> None:
         """Have Dynamo pass over what runs here between two steps: it would compile it."""
         rules = sys.modules["torch._dynamo.trace_rules"]
-        for name in ("recorder", "course", "early", "profiling"):
+        for name in ("recorder", "course", "early", "profiling", "faults"):
             rules.add(f"traceq.capture.{name}")
 
     def forget(self) -> None:
@@ -78,11 +88,12 @@ class Recorder:
         if self._is_finished or os.getpid() != self._pid:
             return
         self._is_finished = True
-        try:
+        with told(self.record.note, NOT_WRITTEN):
             self._save()
-        except Exception as error:
-            self.record.note(f"saving failed: {type(error).__name__}: {error}")
-        record.write(self.spec.record, self.record)
+        try:
+            record.write(self.spec.record, self.record)
+        except OSError as error:  # the one thing that the parent cannot tell
+            os.write(2, f"traceq: what was recorded is lost: {reason(error)}\n".encode())
 
     def _save(self) -> None:
         self.record.steps = self._steps.count
@@ -93,23 +104,28 @@ class Recorder:
             return
         if self.record.trace is None:
             self._save_trace()
+        if self._own is None or not self._own.is_used:
+            self.record.note(self._steps.meaning)
         self._describe()
 
     def _save_trace(self) -> None:
         assert self._own is not None
         if self._own.is_used:
-            self.record.note("the script profiles itself: its own trace is taken")
-            self.record.own_traces = self._own.traces
-            if self._own.traces:
+            self.record.own_traces = [path for path in self._own.traces if os.path.exists(path)]
+            is_saved = not self.record.own_traces and self._own.export(self.spec.trace)
+            if self.record.own_traces or is_saved:
+                self.record.note("the script profiles itself: its own trace is taken")
+                self.record.trace = os.path.basename(self.spec.trace) if is_saved else None
                 return
-            if self._own.export(self.spec.trace):
-                self.record.trace = os.path.basename(self.spec.trace)
-                return
+            self.record.note("the script profiles itself, and left no trace: what ran before that is taken")
+        is_whole = self.is_recording_early
         for recording in (self._profile, self._early):
             if recording is not None:
                 recording.stop()
                 if recording.export(self.spec.trace):
                     self.record.trace = os.path.basename(self.spec.trace)
+                    if isinstance(recording, Early) and not is_whole and not self._own.is_used:
+                        self.record.note(f"recorded was {recording.extent}: too few steps came to be profiled")
                     return
 
     def _describe(self) -> None:
@@ -121,12 +137,13 @@ class Recorder:
         self.record.outputs = self._outputs.found if self._outputs else None
 
     def _restart(self) -> None:
-        """Count anew: begin the course, unless its trace is there already."""
-        if self.record.trace is None:
+        """Count anew: begin the course, unless one is complete. A few calls of a module before training are none."""
+        if not self.is_complete:
             if self._profile:
                 self._profile.stop()
                 self._profile = None
             self.record.timings.clear()
+            self.record.notes = [note for note in self.record.notes if note != course.FEW]
             self._course = course.run(self)
 
     def _found(self, module: Any) -> None:
@@ -143,14 +160,14 @@ class Recorder:
             return
         if self._early:
             self._early.step(self._steps.count)
-        try:
+        wait = None
+        with told(self.record.note, "timing and profiling ended early"):
             wait = next(self._course, None)
-        except Exception as error:  # the script comes first
-            self.record.note(f"timing and profiling ended early: {type(error).__name__}: {error}")
-            wait = None
         if wait is None:
             self._course = None
-            self._steps.end()
+            self._steps.due = 1 << 62
+            if self.is_complete:
+                self._steps.end()
         else:
             self._steps.due = self._steps.count + wait
 

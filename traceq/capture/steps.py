@@ -10,6 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 CALLS_WITHOUT_OPTIMIZER = 4
+NONE_SEEN = {
+    None: "no optimizer stepped and no module was called on the main thread",
+    "optimizer": "no optimizer stepped on the main thread",
+    "forward": "no module was called on the main thread",
+    "manual": "the script did not call traceq.capture.step() on its main thread",
+}
 _now: Steps | None = None
 
 
@@ -28,6 +34,8 @@ class Steps:
         self._on_restart = on_restart
         self._pid = os.getpid()
         self._optimizer: Any = None
+        self._has_more_optimizers = False
+        self._module: Any = None
         self._undo: list[Callable[[], None]] = []
         self._has_optimizer = False
         self._uncount: Callable[[], None] = lambda: None
@@ -37,6 +45,18 @@ class Steps:
         self.count += 1
         if self.count >= self.due:
             self._act()
+
+    @property
+    def meaning(self) -> str:
+        """What a step is here, in a sentence for the user."""
+        if not self.count:
+            return f"no steps were seen: {NONE_SEEN[self.source]}"
+        if self.source == "manual":
+            return "a step ends where the script calls traceq.capture.step()"
+        if self.source == "forward":
+            return f"a step is one call of {type(getattr(self._module, '_orig_mod', self._module)).__name__}"
+        first = ", the first of several" if self._has_more_optimizers else ""
+        return f"a step ends when the optimizer {type(self._optimizer).__name__} steps{first}"
 
     def begin(self, torch: Any) -> None:
         """Watch for the first module that is called and the first optimizer that steps."""
@@ -76,18 +96,37 @@ class Steps:
             return
 
         is_compiling = torch.compiler.is_compiling
+        has_stepped = False
 
         def after(this: Any, args: Any, kwargs: Any) -> None:
             if is_compiling():
                 return  # part of what Dynamo traces: it would break the graph there
+            nonlocal has_stepped
+            has_stepped = True
             if this is self._optimizer:
                 self.tick()
             elif self._optimizer is None:
                 self._first_optimizer(this)
+            else:
+                self._has_more_optimizers = True
 
         hook = sys.modules["torch.optim.optimizer"].register_optimizer_step_post_hook(after)
         # A hook that is gone would fail guards, and compile again what was compiled with it.
         self._undo.append(lambda: None if "torch._dynamo" in sys.modules else hook.remove())
+        scaler = torch.amp.GradScaler
+        scaled = scaler.step
+
+        @functools.wraps(scaled)
+        def step(this: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+            nonlocal has_stepped
+            has_stepped = False
+            result = scaled(this, optimizer, *args, **kwargs)
+            if not has_stepped:  # left out for an overflow: the script's step has ended all the same
+                after(optimizer, args, kwargs)
+            return result
+
+        scaler.step = step
+        self._undo.append(lambda: setattr(scaler, "step", scaled))
 
     def _first_optimizer(self, optimizer: Any) -> None:
         if self.source == "manual" or self._is_elsewhere():
@@ -152,6 +191,7 @@ class Steps:
         """Count the calls of a module, unless an optimizer is there to do better; one that is compiled has no hook."""
         if self.source not in (None, "forward"):
             return
+        self._module = module
         given = module.__dict__.get("_compiled_call_impl")
         call = given or module._call_impl
         if not self._has_optimizer:

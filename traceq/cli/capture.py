@@ -13,11 +13,11 @@ import click
 
 from traceq import query
 from traceq.analysis import blocks, outputs
-from traceq.capture import distributed, launch, modes, nsys
+from traceq.capture import compiling, distributed, launch, modes, nsys
 from traceq.capture.distributed import World
 from traceq.capture.launch import Ended, Target
 from traceq.capture.modes import Campaign
-from traceq.capture.record import Spec
+from traceq.capture.record import NO_TRACER, NOT_WRITTEN, Spec
 from traceq.errors import Status, TraceqError
 from traceq.query import Column, Result
 from traceq.show import narrate
@@ -50,6 +50,9 @@ NO_GPU_ROWS = (
     "CUDA_INJECTION64_PATH), the driver keeps it from ordinary users (NVreg_RestrictProfilingToAdminUsers), or nothing "
     "ran in the steps that were profiled"
 )
+NO_BLOCKS = "--submodules: no block was compiled alone and timed, so there is nothing to rank"
+NO_OUTPUTS = "--check-outputs: no two modes gave outputs or losses, so there is nothing to compare"
+NO_STACKS = "--stack asked for Python stacks, and the trace has none"
 BLOCKS = (
     Column("block", "VARCHAR"),
     *(Column(name, "DOUBLE", "ns") for name in ("step_ns", "gain_ns", "gain_low_ns", "gain_high_ns")),
@@ -113,6 +116,9 @@ def command(
     chosen = modes.parse(compare) if compare is not None else ()
     if not chosen and (submodules or how["keep_outputs"] or how["compile_optimizer"]):
         raise TraceqError("that is for --compare", "traceq capture --compare eager,default …", Status.USAGE)
+    if submodules and compiling.EAGER not in chosen:
+        hint = f"--compare {compiling.EAGER},{','.join(chosen)}"
+        raise TraceqError("--submodules ranks the blocks against the eager mode", hint, Status.USAGE)
     path = stores.store_path(store)
     try:
         launch.check(target)
@@ -121,6 +127,8 @@ def command(
         return Status.FAILED
     if how["profiler"] == "nsys":
         nsys.find()
+        if output and output.suffix not in ("", ".sqlite"):
+            raise TraceqError(f"{output}: an export of nsys is an SQLite file", "-o FILE.sqlite", Status.USAGE)
     world = distributed.world()
     if world and how["profiler"] == "nsys":
         raise TraceqError("--profiler nsys runs one process", "leave it out under torchrun", Status.USAGE)
@@ -128,10 +136,12 @@ def command(
         raise TraceqError("--compare runs one process", "start torchrun once a mode, or without it", Status.USAGE)
     label = _fresh(label or target.label, path, is_compared=bool(chosen))
     spec = Spec(target.kind, target.name, list(target.argv), "", "", label, target.command, **how)
+    spec.is_quiet = is_quiet or bool(world and world.rank)
     if world:
         spec.rank, spec.world_size = world.rank, world.size
     campaign = Campaign(spec, chosen, submodules, output, measure_peaks and not world, world)
-    return Session(path, store, is_quiet or bool(world and world.rank)).run(campaign)
+    with distributed.undisturbed() if world else contextlib.nullcontext():
+        return Session(path, store, spec.is_quiet).run(campaign)
 
 
 class Session:
@@ -153,7 +163,8 @@ class Session:
                 return child.status
             total += 1
             run, fault = self._ingest(child, label, campaign.world)
-            for note in [n for n in [*_notes(child), *self._blind(run, child)] if n not in said]:
+            blind = [*self._blind(run, child), *self._stackless(run, campaign.spec.stack)]
+            for note in [n for n in [*_notes(child), *blind] if n not in said]:
                 said.add(note)
                 self._note(note)
             if fault:
@@ -182,13 +193,16 @@ class Session:
             if elsewhere := world.size - world.local_size:
                 folder = ended.files.trace.parent
                 self._note(f"{elsewhere} ranks are on other machines: traceq ingest --label {label} takes in {folder}")
+        fault = None if traces else TraceqError("no trace was written", _why_not(ended), Status.FAILED)
+        if not traces and ended.record and ended.record.timings and ended.files.record.exists():
+            traces = [str(ended.files.record)]  # its steps were timed all the same
         if not traces:
-            return None, TraceqError("no trace was written", _why_not(ended), Status.FAILED)
+            return None, fault
         from traceq.ingest.pipeline import Options, ingest
 
         step_range = nsys.STEP_RANGE if traces[0].endswith(".sqlite") else None
         outcomes, _ = ingest(traces, self._store, Options(label=label, step_range=step_range))
-        return outcomes[0].run, next((o.error for o in outcomes if o.error), None)
+        return outcomes[0].run, next((o.error for o in outcomes if o.error), fault)
 
     def _blind(self, run: str | None, ended: Ended) -> list[str]:
         """Why there may be no GPU rows although the script used a GPU."""
@@ -199,6 +213,16 @@ class Session:
             rows = query.run(con, asked, {}).rows
         at = [c.name for c in asked.columns].index("kernels")
         return [NO_GPU_ROWS] if any(row[0] == run and not row[at] for row in rows) else []
+
+    def _stackless(self, run: str | None, wants_stacks: bool) -> list[str]:
+        """That there are no Python stacks, where they were asked for."""
+        if not run or not wants_stacks:
+            return []
+        with stores.open_store(self._store) as con:
+            asked = query.load("event_counts")
+            rows = query.run(con, asked, {"run": run}).rows
+        at = [c.name for c in asked.columns].index("stored_in")
+        return [] if any(row[at] == "python_calls" for row in rows) else [NO_STACKS]
 
     def _note(self, text: str) -> None:
         if not self._is_quiet:
@@ -221,18 +245,21 @@ class Session:
 
     def _compare(self, campaign: Campaign, ended: dict[str, Ended]) -> None:
         label = campaign.spec.label
-        with contextlib.suppress(TraceqError), stores.open_store(self._store) as con:
-            self._draw(query.run(con, query.load("captures"), {"label": label}))
-            if campaign.has_blocks:
-                self._draw(Result("blocks", {}, BLOCKS, _block_rows(con, label, ended)))
+        if ended:
+            with stores.open_store(self._store) as con:
+                self._draw(query.run(con, query.load("captures"), {"label": label}))
+                if campaign.has_blocks:
+                    self._draw(Result("blocks", {}, BLOCKS, _block_rows(con, label, ended)), NO_BLOCKS)
         if campaign.spec.keep_outputs:
-            self._draw(Result("outputs", {}, DISTANCES, _distance_rows(ended)))
+            self._draw(Result("outputs", {}, DISTANCES, _distance_rows(ended)), NO_OUTPUTS)
 
-    def _draw(self, result: Result) -> None:
+    def _draw(self, result: Result, if_empty: str = "") -> None:
         """A table on standard error: standard output is the script's."""
         from traceq.show import table
 
-        if result.rows and not self._is_quiet:
+        if not result.rows and if_empty:
+            self._note(if_empty)
+        elif result.rows and not self._is_quiet:
             table.show(result, sys.stderr, False)
 
 
@@ -262,10 +289,16 @@ def _fresh(label: str, store: Path, is_compared: bool) -> str:
 
 
 def _why_not(ended: Ended) -> str:
+    if ended.record is None and ended.nsys_said is not None:
+        return f"the script did not come to its end under nsys, which said: {ended.nsys_said}"
     if ended.record is None:
         return "the script ended by os._exit or was killed: nothing can be saved then; let it end, or stop it by Ctrl-C"
     if ended.record.torch_version is None:
         return "import torch, and run something"
+    if NO_TRACER in ended.record.notes:
+        return "install a torch that has its tracer, as those of pytorch.org and PyPI do"
+    if any(note.startswith(NOT_WRITTEN) for note in ended.record.notes):
+        return "-o FILE writes it elsewhere"
     if ended.files.trace.suffix == ".sqlite" and not ended.record.gpu:
         return "nsys records steps on a GPU only: without one leave --profiler out"
     return f"it ended after {ended.record.steps} steps: let it take more, or profile at once with --no-timing"
@@ -275,8 +308,9 @@ def _notes(ended: Ended) -> list[str]:
     found = ended.record
     if found is None:
         return []
-    blind = found.torch_version is not None and not found.gpu
-    return [*found.notes, *(["no GPU was used: only the CPU side is recorded"] if blind else [])]
+    blind = found.torch_version is not None and not found.gpu and ended.trace is not None
+    notes = [note for note in found.notes if note != NO_TRACER]  # that was said before the script began
+    return [*notes, *(["no GPU was used: only the CPU side is recorded"] if blind else [])]
 
 
 def _block_rows(con: Any, label: str, ended: dict[str, Ended]) -> list[tuple[object, ...]]:

@@ -103,7 +103,7 @@ def write(con: duckdb.DuckDBPyConnection, record: Record, rank_of: tuple[int, in
         "path": path_as_text(record.path),
         "sha256": record.sha256,
         "size_bytes": record.size_bytes,
-        "has_facts": "graph_breaks" in record.tables,
+        "has_facts": {"graph_breaks", "recompiles", "compile_phases"} <= record.tables.keys(),
     }
     tables = {"captures": [file], **record.tables}
     captures.write(con, record.run, {table: [{"rank": rank, **row} for row in rows] for table, rows in tables.items()})
@@ -203,7 +203,9 @@ FACTS: dict[str, dict[str, Check]] = {
         "ops": _maybe(_names),
     },
 }
-INTERVAL = _object({"median": _nearest, "low": _nearest, "high": _nearest})
+INTERVAL = _object(
+    {"median": _nearest, "low": _maybe(_nearest), "high": _maybe(_nearest)}
+)  # of one block there is none
 ELSEWHERE = {
     *("format", "version", "label", "trace", "rank", "world_size", "timings", "facts"),
     *("command", "mode", "torch_version", "triton_version", "gpu", "peak_memory_bytes"),
