@@ -29,6 +29,7 @@ from traceq.analysis.constants import (
     LIKELY,
     MISALIGNED,
     MISALIGNED_PCT,
+    NO_GAIN_RATIO,
     NONE_BELOW,
     QUEUE_NS,
     ROOF_PCT,
@@ -322,7 +323,7 @@ def _expected(program: Program, mode: str, ceilings: Ceilings) -> Expected:
         program.step / max(predicted_ns(program, mode, c), LEAST_STEP_NS) for c in (WORST, LIKELY, BEST)
     )
     if program.syncs >= 1:
-        worst, likely, best = min(worst, 1.0), min(likely, 1.0), max(best, 1.0)
+        worst, likely, best = min(worst, 1 / NO_GAIN_RATIO), min(likely, 1.0), max(best, NO_GAIN_RATIO)
     return Expected(*(min(speedup, bound) for speedup in (worst, likely, best)))
 
 
