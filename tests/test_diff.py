@@ -14,7 +14,7 @@ from rich.cells import cell_len
 
 from traceq.analysis import tables
 from traceq.analysis.diff import diff, pays_after
-from traceq.analysis.match import Kernel, match
+from traceq.analysis.match import Contents, Kernel, match
 from traceq.analysis.shares import per_step, split
 from traceq.show.verdicts import heads_of
 from traceq.store.files import open_store
@@ -397,7 +397,7 @@ def kernel(name, ns, origin="aten", category="elementwise", count=1, op=None):
 
 
 def test_a_kernel_that_one_side_has_more_of_is_left_over():
-    found = match([kernel("x", 90, count=3)], [kernel("x", 30, count=1)], {})
+    found = match([kernel("x", 90, count=3)], [kernel("x", 30, count=1)])
     assert [(p.how, p.first and p.first.ns, p.second and p.second.ns) for p in found.pairs] == [
         ("same", 30, 30),
         ("removed", 60, None),
@@ -415,5 +415,5 @@ def test_a_gemm_that_another_library_computes_is_a_change():
 
 def test_what_no_name_lists_goes_to_kernels_that_may_do_more():
     made = kernel("triton_for_fused_0", 10, origin="inductor", category="fused_foreach")
-    found = match([kernel("x", 90, op="aten::_foreach_add_")], [made], {"triton_for_fused_0": ((), False)})
+    found = match([kernel("x", 90, op="aten::_foreach_add_")], [made], ({}, {"triton_for_fused_0": Contents()}))
     assert [(f.made.name, sum(k.ns for k in f.replaced)) for f in found.fused] == [("triton_for_fused_0", 90)]

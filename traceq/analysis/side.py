@@ -119,7 +119,8 @@ def _kernels(rows: Sequence[Row], parts: Mapping[Place, int], periods: int) -> l
         made += [
             Kernel(
                 category, r["origin"], r["name"] or "", r["short_name"] or "", r["phase"], r["op"], r["module"],
-                r["shapes"], r["types"], Fraction(r["kernels"], periods), ns,
+                r["shapes"], r["types"], Fraction(r["kernels"], periods), ns, r["largest"], r["elements"],
+                r["mean_start_ns"],
             )
             for r, ns in zip(mine, shares, strict=True)
         ]  # fmt: skip
