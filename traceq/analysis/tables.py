@@ -66,7 +66,12 @@ UNFUSED = _columns(
     ("name", TEXT, None, "kernel that no compiler made"),
     ("category", TEXT, None, "what it computes"),
     ("op", TEXT, None, "operator that launched it"),
-    ("reason", TEXT, None, "custom kernel, input copy, library call, graph break, optimizer, outside"),
+    (
+        "reason",
+        TEXT,
+        None,
+        "why it was left; the query unfused_kernels has the words",
+    ),
     ("kernels", COUNT, "count", "in all steps that count"),
     ("ns_per_step", COUNT, "ns", "their time in a step"),
 )

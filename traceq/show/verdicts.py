@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import IO, Any, Literal
 
 from rich import box
@@ -55,7 +55,7 @@ def diff(found: Diff, out: IO[str], is_wide: bool) -> None:
         _title(screen, "Kernel time", f"per {per}, by category and origin")
         _categories(screen, shown, labels)
     _fused(screen, tables.fused(found))
-    _unfused(screen, tables.unfused(found))
+    _unfused(screen, tables.unfused(found), dict(zip((found.first.label, found.second.label), labels, strict=True)))
     if found.breaks:
         _title(screen, "Graph breaks", "as captured")
         _bullets(screen, map(_break, found.breaks))
@@ -275,8 +275,10 @@ def _fused(screen: Console, result: Result) -> None:
 
 REASONS = {
     "custom kernel": "your own kernel",
+    "custom operator": "custom operator",
     "input copy": "input of a graph",
     "library call": "library call",
+    "wrapper": "around a graph",
     "graph break": "graph break",
     "optimizer": "eager optimizer",
     "outside": "not compiled",
@@ -288,7 +290,7 @@ def _break(row: dict[str, Any]) -> str:
     return f"{row['run']}: {where}: {row['reason']}" + (f" ({row['graphs']} graphs)" if row["graphs"] > 1 else "")
 
 
-def _unfused(screen: Console, result: Result) -> None:
+def _unfused(screen: Console, result: Result, shown: Mapping[str, str]) -> None:
     if not result.rows:
         return
     _title(screen, "What stayed unfused", "by time in a step, with the likely reason")
@@ -297,6 +299,9 @@ def _unfused(screen: Console, result: Result) -> None:
         [Text(printable(name)), Text(printable(op or "–")), Text(show_value(ns, "ns")), Text(REASONS[reason])]
         for _, name, _, op, reason, _, ns in result.rows[:MOST]
     ]
+    if len({run for run, *_ in result.rows}) > 1:
+        heads = [("run", LEFT), *heads]
+        rows = [[Text(shown[run]), *row] for (run, *_), row in zip(result.rows, rows, strict=False)]
     _draw(screen, heads, rows)
     _more(screen, len(result.rows) - MOST)
 
