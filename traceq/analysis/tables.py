@@ -221,7 +221,7 @@ def records(result: Result) -> list[dict[str, Any]]:
 JUDGED = _columns(
     ("measure", TEXT, None, "what was measured"),
     ("threshold", TEXT, None, "how far it may move"),
-    ("status", TEXT, None, "ok, crossed or not judged"),
+    ("status", TEXT, None, "ok, crossed, not judged or not recorded"),
     ("reason", TEXT, None, "why"),
     ("unit", TEXT, None, "of base, new and delta: ns, bytes, count, tflop/s"),
     ("base", COUNT, None, "median of the baseline"),
@@ -238,8 +238,6 @@ def judgements(base: str, new: str, judged: Sequence[Judgement]) -> Result:
     rows: list[tuple[Any, ...]] = []
     for j in judged:
         d, t = j.difference, j.threshold
-        pct = 100 * d.value / j.base if j.base else None
-        rows.append(
-            (t.measure, f"--{t.kind} {t.text}", j.status, j.reason, j.unit, j.base, j.new, d.value, pct, d.low, d.high)
-        )
+        change = (d.value, j.pct, d.low, d.high) if d else (None,) * 4
+        rows.append((t.measure, f"--{t.kind} {t.text}", j.status, j.reason, j.unit, j.base, j.new, *change))
     return Result("check", {"base": base, "new": new}, JUDGED, rows)

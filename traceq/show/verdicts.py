@@ -137,18 +137,19 @@ def _blocker(b: Blocker) -> str:
     return f"{b.what}{where}{often}{cost}"
 
 
-STATUSES = {"ok": GOOD, "crossed": BAD, "not judged": "yellow"}
+STATUSES = {"ok": GOOD, "crossed": BAD, "not judged": "yellow", "not recorded": BAD}
 UNSAID = ("within the threshold", "the difference is real")  # of a status that says as much
 
 
 def check(judged: Sequence[Judgement], out: IO[str], is_wide: bool) -> None:
     """Draw judgements: those that fail first in words, then all."""
     screen = console(out, is_wide)
-    crossed = [j for j in judged if j.status == "crossed"]
-    unsure = sum(j.status == "not judged" for j in judged)
-    more = f"; {unsure} cannot be judged" if unsure else ""
-    what = f"{len(crossed)} of {len(judged)} thresholds crossed" if crossed else "no threshold is crossed"
-    _say(screen, f"{what}{more}", f"bold {BAD if crossed else GOOD}")
+    crossed, unsure, missing = (
+        sum(j.status == status for j in judged) for status in ("crossed", "not judged", "not recorded")
+    )
+    more = [f"{count} {words}" for count, words in ((unsure, "cannot be judged"), (missing, "not recorded")) if count]
+    what = f"{crossed} of {len(judged)} thresholds crossed" if crossed else "no threshold is crossed"
+    _say(screen, "; ".join([what, *more]), f"bold {BAD if crossed or missing else GOOD}")
     heads = [
         ("", LEFT),
         ("allowed", LEFT),
@@ -162,9 +163,9 @@ def check(judged: Sequence[Judgement], out: IO[str], is_wide: bool) -> None:
     for j in judged:
         t, d = j.threshold, j.difference
         values = [Text(show_value(value, j.unit)) for value in (j.base, j.new)]
-        pct = f"{100 * d.value / j.base:+.1f}" if j.base else ""
-        changed = [Text(_signed(d.value, j.unit)), Text(pct)]
-        reason = "" if j.reason in UNSAID else f": {j.reason}"
+        pct = "" if j.pct is None else f"{j.pct:+.1f}"
+        changed = [Text(_signed(d.value if d else None, j.unit)), Text(pct)]
+        reason = "" if j.reason in UNSAID else f" {j.reason}" if j.status == "not recorded" else f": {j.reason}"
         status = Text(f"{j.status}{reason}", STATUSES[j.status])
         rows.append([Text(t.measure), Text(f"{t.kind} {t.text.partition('=')[2]}"), *values, *changed, status])
     _draw(screen, heads, rows, does_wrap=True)
