@@ -281,7 +281,7 @@ def _judged(base: Snapshot, new: Snapshot, t: Threshold) -> Judgement:
     one, two = base.measures.get(t.measure), new.measures.get(t.measure)
     if one and two:
         return _compared(base, new, t, one, two)
-    lacking = _labels([side for side, has in ((base, one), (new, two)) if not has])
+    lacking = " and ".join(name for name, has in (("base", one), ("new", two)) if not has)
     first, second = (sample.estimate.value if sample else None for sample in (one, two))
     return Judgement(t, UNITS[t.measure], first, second, None, NOT_RECORDED, f"in {lacking}")
 
@@ -299,7 +299,7 @@ def _compared(base: Snapshot, new: Snapshot, t: Threshold, one: Sample, two: Sam
     elif None not in gpus and gpus[0] != gpus[1] and one.unit in OF_THE_MACHINE:
         status, reason = "not judged", f"another GPU: {gpus[0]} and {gpus[1]}"
     elif found.low is None or found.high is None:
-        once = _labels([side for side, sample in ((base, one), (new, two)) if sample.estimate.low is None])
+        once = " and ".join(name for name, s in (("base", one), ("new", two)) if s.estimate.low is None)
         status, reason = "not judged", f"{found.verdict}: one measurement of {once}"
     elif not _is_beyond(found.low if t.kind == "max" else found.high, _nearer(allowed, t.kind), t.kind):
         status, reason = "ok", stats.WITHIN_NOISE
@@ -307,10 +307,6 @@ def _compared(base: Snapshot, new: Snapshot, t: Threshold, one: Sample, two: Sam
         is_asked = _is_beyond(0, allowed, t.kind)
         status, reason = "crossed", "less than the change asked for" if is_asked else "the difference is real"
     return Judgement(t, one.unit, first, second, found, status, reason)
-
-
-def _labels(sides: Sequence[Snapshot]) -> str:
-    return " and ".join(dict.fromkeys(side.label for side in sides))
 
 
 def _is_beyond(value: float, allowed: float, kind: str) -> bool:
