@@ -24,16 +24,11 @@ WITH picked AS (
     WHERE run = coalesce($run::VARCHAR, run) AND invisible_replays = 0
 ),
 
--- Torch records these as operators or as ranges, by version.
 marks AS (
-    SELECT o.trace_id, o.name, o.pid, o.tid, o.start_ns, o.start_ns + o.dur_ns AS end_ns
-    FROM ops AS o
+    SELECT s.*
+    FROM host_spans AS s
     JOIN picked USING (trace_id)
-    UNION ALL
-    SELECT r.trace_id, r.name, r.pid, r.tid, r.start_ns, r.start_ns + r.dur_ns AS end_ns
-    FROM ranges AS r
-    JOIN picked USING (trace_id)
-    WHERE r.kind NOT IN ('window', 'mark') AND r.dur_ns IS NOT NULL
+    WHERE s.end_ns IS NOT NULL
 ),
 
 compiled AS (
