@@ -346,6 +346,14 @@ def test_what_is_drawn_fits_the_terminal(real, columns, tmp_path):
     assert "…" not in re.sub(r"[\w<>,. ]*…[\w<>,. ]*", "", done.out)
 
 
+@pytest.mark.parametrize("columns", [60, 61, 80])
+def test_no_line_begins_with_the_unit_of_a_number(real, columns, tmp_path):
+    _, con = real
+    (store,) = con.execute("SELECT path FROM duckdb_databases() WHERE path IS NOT NULL").fetchone()
+    lines = traceq("diff", "a", "b", "--store", store, env=environment(COLUMNS=columns)).out.splitlines()
+    assert [line for line in lines if re.match(r"\s*([nµm]?s|[KMG]iB|%)\b", line)] == []
+
+
 def test_a_limit_cuts_rows_of_data(real):
     _, con = real
     (store,) = con.execute("SELECT path FROM duckdb_databases() WHERE path IS NOT NULL").fetchone()
@@ -504,6 +512,13 @@ def test_a_source_names_what_a_name_has_no_room_for():
     assert set(replaced(match(eager, fused, ({}, by_name)))) == {"named", "unknown"}
     by_source = {"named": Contents(("add", "tanh"), has_more=False), "unknown": Contents()}
     assert replaced(match(eager, fused, ({}, by_source))) == {"named": [("x", 1, 90)]}
+
+
+def test_a_phase_that_the_other_run_lacks_parts_nothing():
+    stepped = replace(kernel("x", 90, op="aten::_foreach_add_"), phase="optimizer")
+    compiled = made("triton_for_fused_0", 10)
+    assert replaced(match([stepped], [compiled])) == {"triton_for_fused_0": [("x", 1, 90)]}
+    assert replaced(match([stepped], [compiled, replace(kernel("y", 5), phase="optimizer")])) == {}
 
 
 @given(

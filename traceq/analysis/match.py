@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate, pairwise
@@ -150,8 +150,9 @@ def match(first: Sequence[Kernel], second: Sequence[Kernel], told: tuple[Told, T
         pairs += found
     eager_a, made_a = _parted(a)
     eager_b, made_b = _parted(b)
-    eager_a, in_b = _fused(eager_a, made_b, told[1])
-    eager_b, in_a = _fused(eager_b, made_a, told[0])
+    phases = [{k.phase for k in side} & set(PHASES) for side in (first, second)]
+    eager_a, in_b = _fused(eager_a, made_b, told[1], phases[1])
+    eager_b, in_a = _fused(eager_b, made_a, told[0], phases[0])
     pairs += [Pair("removed", k, None) for k in [*eager_a, *(f.made for f in in_a if not f.replaced)]]
     pairs += [Pair("added", None, k) for k in [*eager_b, *(f.made for f in in_b if not f.replaced)]]
     fused = [replace(f, is_second=True) for f in in_b if f.replaced] + [f for f in in_a if f.replaced]
@@ -233,8 +234,13 @@ def _take(kernel: Kernel, count: Fraction) -> Kernel:
     return replace(kernel, count=count, ns=round(kernel.ns * count / kernel.count))
 
 
-def _fused(eager: Sequence[Kernel], made: Sequence[Kernel], told: Told) -> tuple[list[Kernel], list[Fused]]:
-    """Kernels of `eager` that `made` replaced, dealt out among those that may contain them; the rest."""
+def _fused(
+    eager: Sequence[Kernel], made: Sequence[Kernel], told: Told, phases: Set[str]
+) -> tuple[list[Kernel], list[Fused]]:
+    """Kernels of `eager` that `made` replaced, dealt out among those that may contain them; the rest.
+
+    `phases` are those that the run of `made` has.
+    """
     named: dict[str, list[int]] = defaultdict(list)
     open_ended: list[int] = []
     sizes: list[frozenset[int | None]] = []
@@ -245,7 +251,7 @@ def _fused(eager: Sequence[Kernel], made: Sequence[Kernel], told: Told) -> tuple
         if contents.has_more or not contents.ops:
             open_ended.append(n)
         sizes.append((contents.elements | {kernel.largest, kernel.elements}) - {None})
-    choices = [_candidates(kernel, made, named, open_ended) for kernel in eager]
+    choices = [_candidates(kernel, made, named, open_ended, phases) for kernel in eager]
     fitting = {n for kernel, fits in zip(eager, choices, strict=True) for n in fits if kernel.largest in sizes[n]}
     alike: dict[tuple[str | None, tuple[int, ...], bool], list[Kernel]] = defaultdict(list)
     rest: list[Kernel] = []
@@ -301,13 +307,13 @@ def _laid_out(kernels: Sequence[Kernel], by_count: bool) -> list[Fraction]:
 
 
 def _candidates(
-    kernel: Kernel, made: Sequence[Kernel], named: Mapping[str, list[int]], open_ended: Sequence[int]
+    kernel: Kernel, made: Sequence[Kernel], named: Mapping[str, list[int]], open_ended: Sequence[int], phases: Set[str]
 ) -> list[int]:
     """Generated kernels that may contain `kernel`: by its operator, else those of which not all operators are known."""
     if kernel.category in (*HEAVY, "comm"):
         return []
     for choices in (_naming(kernel.op or _told_by_name(kernel.name), named), open_ended):
-        if fits := [n for n in choices if _may_be_in(kernel, made[n])]:
+        if fits := [n for n in choices if _may_be_in(kernel, made[n], phases)]:
             return fits
     return []
 
@@ -324,5 +330,6 @@ def _naming(op: str | None, named: Mapping[str, list[int]]) -> list[int]:
     return sorted({n for word in words for n in named.get(word, ())})
 
 
-def _may_be_in(kernel: Kernel, made: Kernel) -> bool:
-    return not {kernel.phase, made.phase} <= set(PHASES) or kernel.phase == made.phase
+def _may_be_in(kernel: Kernel, made: Kernel, phases: Set[str]) -> bool:
+    """Whether phases allow it; one that the other run lacks tells nothing, as of an optimizer that was compiled."""
+    return kernel.phase not in phases or made.phase not in PHASES or kernel.phase == made.phase

@@ -27,6 +27,8 @@ LEFT: Justify = "left"
 RIGHT: Justify = "right"
 GOOD, BAD = "green", "red"
 DIRECTIONS = {"faster": GOOD, "slower": BAD}
+BEFORE_A_UNIT = re.compile(r"(?<=[0-9]) (?=(?:[nµm]?s|[KMGTP]?i?B)\b|%)")
+UNBROKEN = "\ue000"  # one column wide, not a space to rich, and in no text that is printable
 MOST = 8
 LABEL = 12
 GAP = 2  # columns between two: one of padding, one of the box
@@ -264,7 +266,7 @@ def _fused(screen: Console, result: Result) -> None:
     if not result.rows:
         return
     _title(screen, "What was fused", "compilers' kernels and what they replaced, by time replaced")
-    heads = [("kernel", LEFT), ("replaced", LEFT), ("time", RIGHT), ("replaced", RIGHT), ("change", RIGHT)]
+    heads = [("kernel", LEFT), ("replaced", LEFT), ("its time", RIGHT), ("theirs", RIGHT), ("change", RIGHT)]
     rows = []
     for name, _, replaced, count, made, _, was, delta in result.rows[:MOST]:
         times = [Text(show_value(ns, "ns")) for ns in (made, was)]
@@ -311,7 +313,10 @@ def _unfused(screen: Console, result: Result, shown: Mapping[str, str]) -> None:
 
 
 def _say(screen: Console, text: str, style: str = "") -> None:
-    screen.print(Text(printable(text), style=style), soft_wrap=False)
+    """Lines as wide as the screen; a number and its unit stay together."""
+    glued = Text(BEFORE_A_UNIT.sub(UNBROKEN, printable(text)), style=style)
+    for line in glued.wrap(screen, screen.width):
+        screen.print(Text(line.plain.replace(UNBROKEN, " ").rstrip(), style=style))
 
 
 def _bullets(screen: Console, lines: Iterable[str]) -> None:
