@@ -11,7 +11,7 @@ import pytest
 from clirun import environment, traceq
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from made_traces import ADD, GEMM, MUL, opened, row, trace
+from made_traces import ADD, GEMM, MUL, opened, row, store_of, trace
 from rich.cells import cell_len
 
 from traceq.analysis import tables
@@ -184,6 +184,22 @@ def test_a_gpu_that_one_side_lacks_is_said_and_left_out(tmp_path):
     found, _ = compared(tmp_path, both, trace([[(ADD, 10)]] * 3))
     assert "b lacks GPU -:1 (rank:device): compared is what both have" in found.caveats
     assert fates(found)["changed"] == (10_000, 10_000)
+
+
+def test_of_several_gpus_the_one_that_changed_most_comes_first(tmp_path):
+    names = [ADD, MUL, "ncclDevKernel_AllReduce"]
+    fast, slow = ([[(names[0], 10), (names[1], ns), (names[2], 4)]] * 3 for ns in (10, 30))
+    sides = [trace(steps, device_of=lambda place: place % 2) for steps in (fast, slow)]
+    store = store_of(tmp_path, a=sides[0], b=sides[1])
+    done = traceq("diff", "a", "b", "--store", store)
+    assert [
+        (row["device"], row["a_busy_ns"], row["b_busy_ns"], row["delta_busy_ns"], row["a_comm_ns"], row["b_comm_ns"])
+        for row in json.loads(traceq("diff", "a", "b", "--store", store, "--json").out)["gpus"]
+    ] == [(1, 10_000, 30_000, 20_000, 0, 0), (0, 14_000, 14_000, 0, 4000, 4000)]
+    told = done.out[done.out.index("Each GPU") :].splitlines()
+    assert [line.split()[0] for line in told[3:5]] == ["-:1", "-:0"]
+    assert traceq("ingest", FIXTURES / "made" / "uneven.json", "--label", "one", "--store", store).status == 0
+    assert "Each GPU" not in traceq("diff", "one", "one", "--store", store).out
 
 
 def test_replays_that_were_not_recorded_leave_no_verdict(tmp_path):

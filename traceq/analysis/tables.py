@@ -39,6 +39,17 @@ CATEGORIES = _columns(
     ("a_kernels", COUNT, "count", "kernels in a period of the first run"),
     ("b_kernels", COUNT, "count", "of the second"),
 )
+GPUS = _columns(
+    ("rank", "BIGINT", None, "rank of the trace; NULL if the file does not say"),
+    ("device", "BIGINT", None, "GPU"),
+    ("a_period_ns", NS, "ns", "mean of a period in the first run"),
+    ("b_period_ns", NS, "ns", "in the second"),
+    ("a_busy_ns", NS, "ns", "of that, work of the GPU in the first run"),
+    ("b_busy_ns", NS, "ns", "in the second"),
+    ("delta_busy_ns", NS, "ns", "second less first"),
+    ("a_comm_ns", NS, "ns", "communication in the first run, waiting for peers included"),
+    ("b_comm_ns", NS, "ns", "in the second"),
+)
 KERNELS = _columns(
     ("how", TEXT, None, "same name, changed (another kernel does it), removed, added"),
     ("category", TEXT, None, "what the kernels compute"),
@@ -128,6 +139,20 @@ def _category(sums: Sequence[Any], has: Sequence[bool]) -> tuple[Any, ...]:
     a, b, m, n = (value if has[place % 2] else None for place, value in enumerate(sums))
     delta = None if a is None or b is None else b - a
     return a, b, delta, *(None if count is None else float(count) for count in (m, n))
+
+
+def gpus(found: Diff) -> Result:
+    """Each GPU that both runs have, the greatest change first."""
+    a, b = found.first.gpus, found.second.gpus
+    rows = [
+        (
+            *lane, a[lane].period_ns, b[lane].period_ns, a[lane].busy_ns, b[lane].busy_ns,
+            b[lane].busy_ns - a[lane].busy_ns, a[lane].comm_ns, b[lane].comm_ns,
+        )
+        for lane in a
+        if lane in b
+    ]  # fmt: skip
+    return Result("diff_gpus", {}, GPUS, sorted(rows, key=lambda row: (-abs(row[6]), str(row))))
 
 
 def kernels(found: Diff) -> Result:

@@ -52,6 +52,7 @@ def diff(found: Diff, out: IO[str], is_wide: bool) -> None:
         _title(screen, "Where the difference comes from", _means(found))
         _parts(screen, found, labels)
         _anchor(screen, found)
+    _gpus(screen, tables.gpus(found), labels)
     if shown := tables.categories(found).rows:
         per = found.safe[0]["per"] if found.safe else "step"
         _title(screen, "Kernel time", f"per {per}, by category and origin")
@@ -247,6 +248,22 @@ def _anchor(screen: Console, found: Diff) -> None:
     _say(screen, f"Heavy anchor does not hold: {times}. What changed:", "yellow")
     for line in anchor.changes:
         _say(screen, f"  {line}")
+
+
+def _gpus(screen: Console, result: Result, labels: Sequence[str]) -> None:
+    """Which GPU differs most, where there are several."""
+    if len(result.rows) < 2:
+        return
+    _title(screen, "Each GPU", "busy a period, of it communication; the greatest change first")
+    heads = [("rank:GPU", LEFT), *((label, RIGHT) for label in labels), ("change", RIGHT), ("communication", RIGHT)]
+    rows = []
+    for rank, device, _, _, a, b, delta, *comm in result.rows[:MOST]:
+        times = [Text(show_value(ns, "ns")) for ns in (a, b)]
+        waits = Text(" → ".join(show_value(ns, "ns") for ns in comm) if any(comm) else "–")
+        name = Text(f"{'-' if rank is None else rank}:{device}")
+        rows.append([name, *times, Text(_signed(delta, "ns"), _good_or_bad(delta)), waits])
+    _draw(screen, heads, rows)
+    _more(screen, len(result.rows) - MOST)
 
 
 def _categories(screen: Console, rows: Sequence[tuple[Any, ...]], labels: Sequence[str]) -> None:
