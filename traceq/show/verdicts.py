@@ -283,13 +283,13 @@ def _fused(screen: Console, result: Result) -> None:
     if not result.rows:
         return
     _title(screen, "What was fused", "compilers' kernels and what they replaced, by time replaced")
-    heads = [("kernel", LEFT), ("replaced", LEFT), ("its time", RIGHT), ("theirs", RIGHT), ("change", RIGHT)]
+    heads = [("kernel", LEFT), ("its time", RIGHT), ("theirs", RIGHT), ("change", RIGHT), ("replaced", LEFT)]
     rows = []
     for name, _, replaced, count, made, _, was, delta in result.rows[:MOST]:
         times = [Text(show_value(ns, "ns")) for ns in (made, was)]
         change = Text(_signed(delta, "ns"), _good_or_bad(delta))
-        rows.append([Text(printable(f"{count:.3g}× {name}")), Text(printable(replaced)), *times, change])
-    _draw(screen, heads, rows)
+        rows.append([Text(printable(f"{count:.3g}× {name}")), *times, change, Text(printable(replaced))])
+    _draw(screen, heads, rows, does_wrap=True)
     _more(screen, len(result.rows) - MOST)
 
 
