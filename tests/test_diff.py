@@ -330,6 +330,15 @@ def test_each_layer_norm_is_in_the_kernel_that_runs_as_often(real):
     )
 
 
+def test_both_kernels_of_one_eager_call_are_in_one_compiled_kernel(real):
+    found, _ = real
+    (last,) = [f for f in found.matching.fused if f.made.name.endswith("to_copy_native_layer_norm_backward_view_1")]
+    norms = [k for k in last.replaced if k.op == "aten::native_layer_norm_backward"]
+    assert sorted((k.short_name, k.count) for k in norms) == [
+        ("GammaBetaBackwardCUDAKernelTemplate", 1), ("layer_norm_grad_input_kernel_vectorized", 1),
+    ]  # fmt: skip
+
+
 def test_casts_of_weights_are_told_apart_by_their_size(real):
     found, _ = real
     (f,) = [f for f in found.matching.fused if f.made.name == "triton_poi_fused__to_copy_4"]

@@ -261,7 +261,7 @@ def _fused(
         later = (n for n in fits if n not in fitting and sizes[n] and made[n].category == "fused_reduction")
         among = (*as_large, *(later if kernel.category in REDUCING else ())) if as_large else tuple(fits)
         if among:
-            alike[kernel.op, among, as_large == among].append(kernel)
+            alike[_op_of(kernel), among, as_large == among].append(kernel)
         else:
             rest.append(kernel)
     replaced: list[list[Kernel]] = [[] for _ in made]
@@ -281,27 +281,32 @@ def _dealt(
     that they are alike; else as their time.
     """
     order = sorted(among, key=lambda n: (_by_place(made[n]), n))
-    begins = _laid_out([made[n] for n in order], by_count)
+    begins = _laid_out([_length([made[n]], by_count) for n in order])
+    # What one call of an operator launches stays together.
+    calls = _grouped(kernels, lambda k: (k.shapes, k.types, k.module, k.phase) if k.shapes else k)
+    rows = sorted(calls.values(), key=lambda call: min(map(_by_place, call)))
     parts = []
-    rows = sorted(kernels, key=_by_place)
-    for kernel, (start, end) in zip(rows, pairwise(_laid_out(rows, by_count)), strict=True):
+    for call, (start, end) in zip(rows, pairwise(_laid_out([_length(c, by_count) for c in rows])), strict=True):
         shares = [max(min(end, b) - max(start, a), Fraction(0)) for a, b in pairwise(begins)]
         if not any(shares):
             shares[next((n for n, b in enumerate(begins[1:]) if b > start), len(shares) - 1)] = Fraction(1)
-        whole = sum(shares)
-        for n, share, ns in zip(order, shares, split(kernel.ns, shares), strict=True):
-            if share:
-                parts.append((n, replace(kernel, ns=ns, count=kernel.count * share / whole)))
+        for kernel in call:
+            for n, share, ns in zip(order, shares, split(kernel.ns, shares), strict=True):
+                if share:
+                    parts.append((n, replace(kernel, ns=ns, count=kernel.count * share / sum(shares))))
     return parts
+
+
+def _length(call: Sequence[Kernel], by_count: bool) -> Fraction:
+    return max(k.count for k in call) if by_count else Fraction(sum(k.ns for k in call))
 
 
 def _by_place(kernel: Kernel) -> tuple[bool, float, str]:
     return kernel.place is None, kernel.place or 0.0, repr(kernel)
 
 
-def _laid_out(kernels: Sequence[Kernel], by_count: bool) -> list[Fraction]:
+def _laid_out(lengths: Sequence[Fraction]) -> list[Fraction]:
     """Where each begins on a line of length 1, and where the last ends."""
-    lengths = [k.count if by_count else Fraction(k.ns) for k in kernels]
     whole = sum(lengths) or Fraction(1)
     return [Fraction(0), *(length / whole for length in accumulate(lengths))]
 
@@ -312,14 +317,15 @@ def _candidates(
     """Generated kernels that may contain `kernel`: by its operator, else those of which not all operators are known."""
     if kernel.category in (*HEAVY, "comm"):
         return []
-    for choices in (_naming(kernel.op or _told_by_name(kernel.name), named), open_ended):
+    for choices in (_naming(_op_of(kernel), named), open_ended):
         if fits := [n for n in choices if _may_be_in(kernel, made[n], phases)]:
             return fits
     return []
 
 
-def _told_by_name(name: str) -> str | None:
-    return next((op for pattern, op in TOLD_BY_NAME if pattern.search(name)), None)
+def _op_of(kernel: Kernel) -> str | None:
+    """The operator as recorded, else as the name tells it."""
+    return kernel.op or next((op for pattern, op in TOLD_BY_NAME if pattern.search(kernel.name)), None)
 
 
 def _naming(op: str | None, named: Mapping[str, list[int]]) -> list[int]:
