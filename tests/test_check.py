@@ -75,9 +75,15 @@ def test_times_on_another_gpu_are_not_judged_and_counts_are():
     assert status(base, new, "max", "kernels=+0") == "crossed"
 
 
-def test_a_measure_that_one_side_lacks_is_an_error():
-    with pytest.raises(TraceqError, match="base: step was not recorded"):
-        judge(side(), side(step=steps(1, 1)), [threshold("max", "step=+3%")])
+def test_a_measure_that_one_side_lacks_is_not_recorded_and_the_others_are_judged():
+    base, new = side(gemm=steps(100, 1)), side("new", step=steps(1, 1), gemm=steps(200, 2))
+    asked = [threshold("max", text) for text in ("step=+3%", "comm=+3%", "gemm=+3%")]
+    lacking, nowhere, judged = judge(base, new, asked)
+    assert (lacking.status, lacking.reason, lacking.base, lacking.difference) == (
+        "not recorded", "in base", None, None,
+    )  # fmt: skip
+    assert lacking.new == new.measures["step"].estimate.value
+    assert (nowhere.reason, judged.status) == ("in base and new", "crossed")
 
 
 def test_a_gain_that_was_asked_for_and_is_not_there_is_crossed():
@@ -139,7 +145,7 @@ def test_junit_has_a_failure_for_what_is_crossed(store):
     argv = ("--max", "kernels=+0", "--max", "gemm=+3%", "--format", "junit")
     done = traceq("check", "new", "--against", "base", *argv, "--store", store)
     suite = ElementTree.fromstring(done.out)
-    assert suite.attrib == {"name": "traceq check", "tests": "2", "failures": "1", "skipped": "0"}
+    assert suite.attrib == {"name": "traceq check", "tests": "2", "failures": "1", "errors": "0", "skipped": "0"}
     assert [case[0].tag for case in suite] == ["failure", "system-out"]
 
 
@@ -147,6 +153,43 @@ def test_github_gets_workflow_commands(store):
     done = traceq("check", "new", "--against", "base", "--max", "kernels=+0", "--format", "github", "--store", store)
     said = "kernels: 2 → 3 (+1, +50.0 %25); --max kernels=+0: crossed, the difference is real"
     assert done.out == f"::error title=traceq check::{said}\n"
+
+
+@pytest.mark.parametrize(("text", "status"), [("kernels=+0", 5), ("kernels=+1", 1)])
+def test_a_crossed_threshold_counts_more_than_a_measure_that_was_not_recorded(store, text, status):
+    argv = ("new", "--against", "base", "--max", "step=+3%", "--max", text, "--store", store)
+    done = traceq("check", *argv)
+    assert done.status == status
+    assert done.out.splitlines()[0].endswith("; 1 not recorded")
+    said = "step: – → –; --max step=+3%: not recorded in base and new"
+    assert f"traceq: error: {said}\nhint: record it" in done.err
+    rows = json.loads(traceq("check", *argv, "--json").out)["rows"]
+    assert rows[0] == {
+        "measure": "step", "threshold": "--max step=+3%", "status": "not recorded", "reason": "in base and new",
+        "unit": "ns", **dict.fromkeys(("base", "new", "delta", "delta_pct", "low", "high")),
+    }  # fmt: skip
+    suite = ElementTree.fromstring(traceq("check", *argv, "--format", "junit").out)
+    assert (suite.attrib["errors"], suite[0][0].tag, suite[0][0].attrib["message"]) == ("1", "error", said)
+    assert (
+        f"::error title=traceq check::{said.replace('%', '%25')}\n" in traceq("check", *argv, "--format", "github").out
+    )
+
+
+def test_one_measurement_a_side_is_said_in_every_format(tmp_path):
+    told = [(trace([[(ADD, 10)]] * (3 + n)), {"step_ns": ns}) for n, ns in enumerate((100_000, 900_000))]
+    argv = ("new", "--against", "base", "--max", "step=+3%", "--store", store_of(tmp_path, base=told[0], new=told[1]))
+    said = "not judged, noise unknown: one measurement of base and new"
+    done = traceq("check", *argv)
+    assert (done.status, done.out.splitlines()[0]) == (0, "no threshold is crossed; 1 cannot be judged")
+    assert said in done.err
+    assert "noise unknown: one measurement of base and new" in " ".join(done.out.split())
+    (row,) = json.loads(traceq("check", *argv, "--json").out)["rows"]
+    assert f"{row['status']}, {row['reason']}" == said
+    (case,) = ElementTree.fromstring(traceq("check", *argv, "--format", "junit").out)
+    assert (case[0].tag, said in case[0].attrib["message"]) == ("skipped", True)
+    github = traceq("check", *argv, "--format", "github").out
+    assert github.startswith("::warning ")
+    assert said in github
 
 
 def test_a_saved_baseline_judges_as_the_run_does(store, tmp_path):

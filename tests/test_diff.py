@@ -1,7 +1,9 @@
 """Comparisons: the cases of the log, real pairs, and what holds for any two runs."""
 
+import gzip
 import json
 import re
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -9,12 +11,12 @@ import pytest
 from clirun import environment, traceq
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from made_traces import ADD, GEMM, MUL, opened, trace
+from made_traces import ADD, GEMM, MUL, opened, row, store_of, trace
 from rich.cells import cell_len
 
 from traceq.analysis import tables
 from traceq.analysis.diff import diff, pays_after
-from traceq.analysis.match import Kernel, match
+from traceq.analysis.match import Contents, Kernel, match
 from traceq.analysis.shares import per_step, split
 from traceq.show.verdicts import heads_of
 from traceq.store.files import open_store
@@ -184,6 +186,22 @@ def test_a_gpu_that_one_side_lacks_is_said_and_left_out(tmp_path):
     assert fates(found)["changed"] == (10_000, 10_000)
 
 
+def test_of_several_gpus_the_one_that_changed_most_comes_first(tmp_path):
+    names = [ADD, MUL, "ncclDevKernel_AllReduce"]
+    fast, slow = ([[(names[0], 10), (names[1], ns), (names[2], 4)]] * 3 for ns in (10, 30))
+    sides = [trace(steps, device_of=lambda place: place % 2) for steps in (fast, slow)]
+    store = store_of(tmp_path, a=sides[0], b=sides[1])
+    done = traceq("diff", "a", "b", "--store", store)
+    assert [
+        (row["device"], row["a_busy_ns"], row["b_busy_ns"], row["delta_busy_ns"], row["a_comm_ns"], row["b_comm_ns"])
+        for row in json.loads(traceq("diff", "a", "b", "--store", store, "--json").out)["gpus"]
+    ] == [(1, 10_000, 30_000, 20_000, 0, 0), (0, 14_000, 14_000, 0, 4000, 4000)]
+    told = done.out[done.out.index("Each GPU") :].splitlines()
+    assert [line.split()[0] for line in told[3:5]] == ["-:1", "-:0"]
+    assert traceq("ingest", FIXTURES / "made" / "uneven.json", "--label", "one", "--store", store).status == 0
+    assert "Each GPU" not in traceq("diff", "one", "one", "--store", store).out
+
+
 def test_replays_that_were_not_recorded_leave_no_verdict(tmp_path):
     found, _ = compared(tmp_path, FIXTURES / "made" / "invisible.json", trace([[(ADD, 10)]] * 3))
     assert found.parts == ()
@@ -298,6 +316,52 @@ def test_the_eager_optimizer_stayed_unfused(real):
     assert reasons["aten::_log_softmax"] == "outside"
 
 
+def test_each_layer_norm_is_in_the_kernel_that_runs_as_often(real):
+    found, _ = real
+    rows = {(r["name"], r["kernels"]): r["replaced"] for r in tables.records(tables.fused(found))}
+    forward = {k: v for k, v in rows.items() if "native_layer_norm_native_layer_norm_backward_view" in k[0]}
+    assert len(forward) == 9
+    for (name, runs), replaced in forward.items():
+        at_the_end = name.endswith("_17") and "embedding" in name  # of the backward pass
+        assert at_the_end or f"native_layer_norm ×{runs:.0f}, add ×{runs:.0f}" in replaced
+    # Two kernels of the eager backward pass, the input's gradient and the parameters', for each.
+    assert rows["triton_per_fused__to_copy_add_native_layer_norm_backward_view_8", 23].startswith(
+        "native_layer_norm_backward ×46, "
+    )
+
+
+def test_both_kernels_of_one_eager_call_are_in_one_compiled_kernel(real):
+    found, _ = real
+    (last,) = [f for f in found.matching.fused if f.made.name.endswith("to_copy_native_layer_norm_backward_view_1")]
+    norms = [k for k in last.replaced if k.op == "aten::native_layer_norm_backward"]
+    assert sorted((k.short_name, k.count) for k in norms) == [
+        ("GammaBetaBackwardCUDAKernelTemplate", 1), ("layer_norm_grad_input_kernel_vectorized", 1),
+    ]  # fmt: skip
+
+
+def test_casts_of_weights_are_told_apart_by_their_size(real):
+    found, _ = real
+    (f,) = [f for f in found.matching.fused if f.made.name == "triton_poi_fused__to_copy_4"]
+    counts = {(k.op, k.shapes): k.count for k in f.replaced if k.largest in {2304, 2304 * 768}}
+    assert (f.made.count, counts) == (12, {("aten::copy_", "[[2304],[2304],[]]"): 12})
+
+
+def test_a_captured_kernel_replaced_the_five_that_its_source_names(tmp_path):
+    folder, store = FIXTURES / "captures-h200", tmp_path / "s.duckdb"
+    assert traceq("ingest", folder, "--store", store).status == 0
+    traced = json.loads(gzip.decompress((folder / "scattered-eager.json.gz").read_bytes()))["traceEvents"]
+    kernels = sorted((e["ts"], round(1000 * e["dur"])) for e in traced if e.get("cat") == "kernel")
+    first_four_steps = sum(ns for _, ns in kernels[:20])
+    for mode in ("default", "reduce-overhead"):  # launched, with arguments; replayed, with its source alone
+        with open_store(store) as con:
+            found = diff(con, "scattered/eager", f"scattered/{mode}")
+        (f,) = found.matching.fused
+        assert sorted((k.op, k.count) for k in f.replaced) == [
+            ("aten::add", 1), ("aten::gelu", 1), ("aten::mul", 1), ("aten::native_layer_norm", 1), ("aten::tanh", 1),
+        ]  # fmt: skip
+        assert sum(k.ns for k in f.replaced) == round(Fraction(first_four_steps, 4))
+
+
 @pytest.mark.parametrize("columns", [80, 120])
 def test_what_is_drawn_fits_the_terminal(real, columns, tmp_path):
     _, con = real
@@ -305,6 +369,14 @@ def test_what_is_drawn_fits_the_terminal(real, columns, tmp_path):
     done = traceq("diff", "a", "b", "--store", store, env=environment(COLUMNS=columns))
     assert max(map(len, done.out.splitlines())) <= columns
     assert "…" not in re.sub(r"[\w<>,. ]*…[\w<>,. ]*", "", done.out)
+
+
+@pytest.mark.parametrize("columns", [60, 61, 80])
+def test_no_line_begins_with_the_unit_of_a_number(real, columns, tmp_path):
+    _, con = real
+    (store,) = con.execute("SELECT path FROM duckdb_databases() WHERE path IS NOT NULL").fetchone()
+    lines = traceq("diff", "a", "b", "--store", store, env=environment(COLUMNS=columns)).out.splitlines()
+    assert [line for line in lines if re.match(r"\s*([nµm]?s|[KMG]iB|%)\b", line)] == []
 
 
 def test_a_limit_cuts_rows_of_data(real):
@@ -392,12 +464,20 @@ def test_a_split_sums_to_what_was_split(total, weights):
     assert sum(split(total, weights)) == total
 
 
-def kernel(name, ns, origin="aten", category="elementwise", count=1, op=None):
-    return Kernel(category, origin, name, name, "forward", op, None, None, None, Fraction(count), ns)
+def kernel(name, ns, origin="aten", category="elementwise", count=1, op=None, **known):
+    return Kernel(category, origin, name, name, "forward", op, None, None, None, Fraction(count), ns, **known)
+
+
+def made(name, ns, **known):
+    return kernel(name, ns, origin="inductor", category="fused_pointwise", **known)
+
+
+def replaced(found):
+    return {f.made.name: [(k.name, k.count, k.ns) for k in f.replaced] for f in found.fused}
 
 
 def test_a_kernel_that_one_side_has_more_of_is_left_over():
-    found = match([kernel("x", 90, count=3)], [kernel("x", 30, count=1)], {})
+    found = match([kernel("x", 90, count=3)], [kernel("x", 30, count=1)])
     assert [(p.how, p.first and p.first.ns, p.second and p.second.ns) for p in found.pairs] == [
         ("same", 30, 30),
         ("removed", 60, None),
@@ -408,12 +488,106 @@ def test_a_gemm_that_another_library_computes_is_a_change():
     found = match(
         [kernel("cutlass_gemm", 90, category="gemm", origin="cutlass")],
         [kernel("triton_tem_mm", 95, category="gemm", origin="inductor")],
-        {},
     )
     assert [p.how for p in found.pairs] == ["changed"]
 
 
 def test_what_no_name_lists_goes_to_kernels_that_may_do_more():
-    made = kernel("triton_for_fused_0", 10, origin="inductor", category="fused_foreach")
-    found = match([kernel("x", 90, op="aten::_foreach_add_")], [made], {"triton_for_fused_0": ((), False)})
+    foreach = kernel("triton_for_fused_0", 10, origin="inductor", category="fused_foreach")
+    found = match([kernel("x", 90, op="aten::_foreach_add_")], [foreach], ({}, {"triton_for_fused_0": Contents()}))
     assert [(f.made.name, sum(k.ns for k in f.replaced)) for f in found.fused] == [("triton_for_fused_0", 90)]
+
+
+ONLY_ADD = Contents(("add",), has_more=False)
+
+
+def test_of_two_kernels_that_add_the_first_takes_the_first_eager_one():
+    eager = [kernel("late", 70, op="aten::add", place=200.0), kernel("early", 20, op="aten::add", place=100.0)]
+    fused = [made("in_front", 5, place=1.0), made("behind", 30, place=2.0)]
+    told = {"in_front": ONLY_ADD, "behind": ONLY_ADD}
+    sized = [[replace(k, largest=64) for k in side] for side in (eager, fused)]
+    assert replaced(match(*sized, ({}, told))) == {"in_front": [("early", 1, 20)], "behind": [("late", 1, 70)]}
+
+
+def test_a_kernel_takes_eager_ones_of_its_own_size():
+    eager = [kernel("short", 10, op="aten::add", largest=8), kernel("long", 90, op="aten::add", largest=64)]
+    fused = [made("of_64", 5, largest=64), made("of_8", 5, elements=8), made("in_its_source", 5, largest=5)]
+    told = {"of_64": ONLY_ADD, "of_8": ONLY_ADD, "in_its_source": replace(ONLY_ADD, elements=frozenset({64}))}
+    assert replaced(match(eager, fused, ({}, told))) == {
+        "of_64": [("long", Fraction(1, 2), 45)],
+        "in_its_source": [("long", Fraction(1, 2), 45)],
+        "of_8": [("short", 1, 10)],
+    }
+
+
+def test_where_no_size_is_known_time_decides_in_the_order_of_both():
+    eager = [kernel("early", 40, op="aten::add", place=1.0), kernel("late", 60, op="aten::add", place=2.0)]
+    fused = [made("in_front", 10, place=1.0), made("behind", 10, place=2.0)]
+    found = match(eager, fused, ({}, {"in_front": ONLY_ADD, "behind": ONLY_ADD}))
+    assert replaced(found) == {
+        "in_front": [("early", 1, 40), ("late", Fraction(1, 6), 10)],
+        "behind": [("late", Fraction(5, 6), 50)],
+    }
+
+
+def test_a_source_names_what_a_name_has_no_room_for():
+    fused = [made("named", 10), made("unknown", 10)]
+    eager = [kernel("x", 90, op="aten::tanh")]
+    by_name = {"named": Contents(("add",), has_more=True), "unknown": Contents()}
+    assert set(replaced(match(eager, fused, ({}, by_name)))) == {"named", "unknown"}
+    by_source = {"named": Contents(("add", "tanh"), has_more=False), "unknown": Contents()}
+    assert replaced(match(eager, fused, ({}, by_source))) == {"named": [("x", 1, 90)]}
+
+
+def test_a_phase_that_the_other_run_lacks_parts_nothing():
+    stepped = replace(kernel("x", 90, op="aten::_foreach_add_"), phase="optimizer")
+    compiled = made("triton_for_fused_0", 10)
+    assert replaced(match([stepped], [compiled])) == {"triton_for_fused_0": [("x", 1, 90)]}
+    assert replaced(match([stepped], [compiled, replace(kernel("y", 5), phase="optimizer")])) == {}
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 50), st.integers(0, 3), st.sampled_from([None, 8, 64])), min_size=1, max_size=5),
+    st.lists(st.tuples(st.integers(0, 50), st.integers(0, 3), st.sampled_from([None, 8, 64])), min_size=1, max_size=5),
+)
+def test_whatever_is_dealt_out_is_dealt_out_whole(one, two):
+    eager = [kernel(f"e{n}", ns, op="aten::add", count=c, largest=size) for n, (ns, c, size) in enumerate(one)]
+    fused = [made(f"m{n}", ns, count=c, largest=size) for n, (ns, c, size) in enumerate(two)]
+    found = match(eager, fused, ({}, {k.name: ONLY_ADD for k in fused}))
+    for k in eager:
+        parts = [p for f in found.fused for p in f.replaced if p.name == k.name]
+        assert (sum(p.ns for p in parts), sum(p.count for p in parts)) == (k.ns, k.count)
+
+
+# What stayed unfused --------------------------------------------------------------------------------------------
+
+GRAPH = ("Torch-Compiled Region: 0/0", "## Call CompiledFxGraph f1 ##")
+LEFT = (  # kernel, µs, operators and ranges around its launch, from the outside
+    ("at::native::sort", 50, (*GRAPH, "aten::sort")),
+    ("at::native::scaled", 40, (*GRAPH, "mine::scale", "aten::mul")),
+    ("triton_poi_fused_add_0", 30, (*GRAPH, "triton_poi_fused_add_0")),
+    ("at::native::sin", 20, ("Torch-Compiled Region: 0/0", "aten::sin")),
+    ("at::native::zeros", 15, ("CompiledFunctionBackward", "aten::zero_")),
+    ("at::native::step", 10, ("Optimizer.step#SGD.step", "aten::_foreach_add_")),
+    ("at::native::loss", 5, ("aten::mse_loss",)),
+)
+
+
+def test_what_stayed_unfused_is_listed_by_cost_with_its_reason(tmp_path):
+    compiled = trace([[(name, dur) for name, dur, _ in LEFT]] * 3)
+    around = {name: marks for name, _, marks in LEFT}
+    launches = {e["args"]["correlation"]: e for e in compiled["traceEvents"] if e["cat"] == "cuda_runtime"}
+    for e in [e for e in compiled["traceEvents"] if e["cat"] == "kernel"]:
+        start = launches[e["args"]["correlation"]]["ts"]
+        for depth, name in enumerate(around[e["name"]]):
+            kind = "user_annotation" if name.startswith(("##", "Optimizer")) else "cpu_op"
+            compiled["traceEvents"].append(row(kind, name, start - 0.5 + depth / 10, 2 - depth / 5, None))
+    found, _ = compared(tmp_path, trace([[(ADD, 10)]] * 3), compiled)
+    assert [(r["name"], r["reason"], r["ns_per_step"]) for r in tables.records(tables.unfused(found))] == [
+        ("at::native::sort", "library call", 50_000),
+        ("at::native::scaled", "custom operator", 40_000),
+        ("at::native::sin", "graph break", 20_000),
+        ("at::native::zeros", "wrapper", 15_000),
+        ("at::native::step", "optimizer", 10_000),
+        ("at::native::loss", "outside", 5_000),
+    ]

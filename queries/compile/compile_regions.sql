@@ -35,22 +35,11 @@ steps_counted AS (
     GROUP BY trace_id
 ),
 
--- Torch records these as operators or as ranges, by version.
 marks AS (
-    SELECT o.trace_id, o.name, o.pid, o.tid, o.start_ns, o.start_ns + o.dur_ns AS end_ns
-    FROM ops AS o
+    SELECT s.*
+    FROM host_spans AS s
     JOIN picked USING (trace_id)
-    WHERE
-        starts_with(o.name, 'Torch-Compiled Region')
-        OR starts_with(o.name, '## Call CompiledFxGraph')
-        OR starts_with(o.name, 'CompiledFunction')
-    UNION ALL
-    SELECT r.trace_id, r.name, r.pid, r.tid, r.start_ns, r.start_ns + r.dur_ns AS end_ns
-    FROM ranges AS r
-    JOIN picked USING (trace_id)
-    WHERE
-        r.kind <> 'window'
-        AND (starts_with(r.name, 'Torch-Compiled Region') OR starts_with(r.name, '## Call CompiledFxGraph'))
+    WHERE starts_with(s.name, 'Torch-Compiled Region') OR starts_with(s.name, '## Call CompiledFxGraph') OR starts_with(s.name, 'CompiledFunction')
 ),
 
 called AS (

@@ -25,16 +25,10 @@ WITH picked AS (
     WHERE run = coalesce($run::VARCHAR, run)
 ),
 
--- Torch records these as operators or as ranges, by version.
 marks AS (
-    SELECT o.trace_id, o.name, o.pid, o.tid, o.start_ns, o.start_ns + o.dur_ns AS end_ns
-    FROM ops AS o
+    SELECT s.*
+    FROM host_spans AS s
     JOIN picked USING (trace_id)
-    UNION ALL
-    SELECT r.trace_id, r.name, r.pid, r.tid, r.start_ns, r.start_ns + r.dur_ns AS end_ns
-    FROM ranges AS r
-    JOIN picked USING (trace_id)
-    WHERE r.kind NOT IN ('window', 'mark')
 ),
 
 told AS (

@@ -10,7 +10,7 @@
 -- column: category VARCHAR -- what it computes
 -- column: origin VARCHAR -- who made it
 -- column: op VARCHAR -- operator that launched it; NULL in graph replays
--- column: reason VARCHAR -- custom kernel, input copy (for a CUDA graph), library call (in a compiled graph), graph break (in compiled code, but in no graph), optimizer or outside (not compiled)
+-- column: reason VARCHAR -- custom kernel (written by hand), custom operator (a library's, in a compiled graph), input copy (for a CUDA graph), library call (in a compiled graph), wrapper (around a graph, as the zeros of a missing gradient), graph break (in compiled code, but in no graph), optimizer or outside (not compiled)
 -- column: kernels BIGINT count -- kernels of that kind
 -- column: total_ns BIGINT ns -- sum of their durations
 -- column: ns_per_step DOUBLE ns -- of a step that counts
@@ -24,16 +24,11 @@ WITH picked AS (
     WHERE run = coalesce($run::VARCHAR, run) AND invisible_replays = 0
 ),
 
--- Torch records these as operators or as ranges, by version.
 marks AS (
-    SELECT o.trace_id, o.name, o.pid, o.tid, o.start_ns, o.start_ns + o.dur_ns AS end_ns
-    FROM ops AS o
+    SELECT s.*
+    FROM host_spans AS s
     JOIN picked USING (trace_id)
-    UNION ALL
-    SELECT r.trace_id, r.name, r.pid, r.tid, r.start_ns, r.start_ns + r.dur_ns AS end_ns
-    FROM ranges AS r
-    JOIN picked USING (trace_id)
-    WHERE r.kind NOT IN ('window', 'mark') AND r.dur_ns IS NOT NULL
+    WHERE s.end_ns IS NOT NULL
 ),
 
 compiled AS (
@@ -55,29 +50,40 @@ kinds AS (
 ),
 
 judged AS (
-    SELECT c.*, false AS is_graph
-    FROM compiled AS c
+    SELECT *, 'code' AS part
+    FROM compiled
     UNION ALL
-    SELECT c.*, true AS is_graph
+    SELECT *, 'function' AS part
+    FROM compiled
+    WHERE starts_with(name, 'CompiledFunction')
+    UNION ALL
+    SELECT c.*, 'graph' AS part
     FROM compiled AS c
     JOIN kinds AS k USING (trace_id)
     WHERE
         (k.kind = 'graph' AND c.what = 'graph')
         OR (k.kind = 'function' AND starts_with(c.name, 'CompiledFunction'))
         OR k.kind = 'region'
+    UNION ALL
+    SELECT *, 'operator' AS what, 'custom' AS part
+    FROM marks
+    WHERE
+        trace_id IN (SELECT trace_id FROM compiled)
+        AND regexp_matches(name, '^[A-Za-z_]\w*::')
+        AND NOT regexp_matches(name, '^(aten|autograd|torch|prims?|rngprims|inductor|quantized|mkldnn|profiler|_?c10d\w*)::')
 ),
 
 merged AS (
     SELECT
         *,
         greatest(start_ns, coalesce(max(end_ns) OVER (
-            PARTITION BY trace_id, is_graph, pid, tid ORDER BY start_ns, end_ns DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+            PARTITION BY trace_id, part, pid, tid ORDER BY start_ns, end_ns DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         ), start_ns)) AS from_ns
     FROM judged
 ),
 
 intervals AS (
-    SELECT trace_id, is_graph, pid, tid, from_ns, end_ns
+    SELECT trace_id, part, pid, tid, from_ns, end_ns
     FROM merged
     WHERE end_ns > from_ns
 ),
@@ -112,12 +118,18 @@ placed AS (
     SELECT
         k.*,
         coalesce(k.start_ns < i.end_ns, false) AS is_in_graph,
-        coalesce(k.start_ns < j.end_ns, false) AS is_in_code
+        coalesce(k.start_ns < j.end_ns, false) AS is_in_code,
+        coalesce(k.start_ns < f.end_ns, false) AS is_in_function,
+        coalesce(k.start_ns < c.end_ns, false) AS is_in_custom
     FROM kernel AS k
-    ASOF LEFT JOIN (SELECT * FROM intervals WHERE is_graph) AS i
+    ASOF LEFT JOIN (SELECT * FROM intervals WHERE part = 'graph') AS i
         ON k.trace_id = i.trace_id AND k.pid = i.pid AND k.tid = i.tid AND k.start_ns >= i.from_ns
-    ASOF LEFT JOIN (SELECT * FROM intervals WHERE NOT is_graph) AS j
+    ASOF LEFT JOIN (SELECT * FROM intervals WHERE part = 'code') AS j
         ON k.trace_id = j.trace_id AND k.pid = j.pid AND k.tid = j.tid AND k.start_ns >= j.from_ns
+    ASOF LEFT JOIN (SELECT * FROM intervals WHERE part = 'function') AS f
+        ON k.trace_id = f.trace_id AND k.pid = f.pid AND k.tid = f.tid AND k.start_ns >= f.from_ns
+    ASOF LEFT JOIN (SELECT * FROM intervals WHERE part = 'custom') AS c
+        ON k.trace_id = c.trace_id AND k.pid = c.pid AND k.tid = c.tid AND k.start_ns >= c.from_ns
 ),
 
 summed AS (
@@ -129,8 +141,10 @@ summed AS (
         op,
         CASE
             WHEN origin IN ('triton', 'custom') THEN 'custom kernel'
+            WHEN is_in_graph AND is_in_custom THEN 'custom operator'
             WHEN is_in_graph AND op = 'aten::_foreach_copy_' THEN 'input copy'
             WHEN is_in_graph THEN 'library call'
+            WHEN is_in_function THEN 'wrapper'
             WHEN is_in_code THEN 'graph break'
             WHEN phase = 'optimizer' THEN 'optimizer'
             ELSE 'outside'

@@ -17,6 +17,9 @@
 -- column: module VARCHAR -- module or range around the operator
 -- column: shapes VARCHAR -- shapes of the operator's inputs, if recorded
 -- column: types VARCHAR -- their types
+-- column: largest BIGINT count -- elements of the largest of these inputs that has dimensions; of all of them, where they are put together
+-- column: elements BIGINT count -- elements that a generated kernel goes through: the product of the sizes among its launch arguments; NULL if not recorded or if they differ
+-- column: mean_start_ns DOUBLE ns -- from the start of their period to theirs, mean; NULL for those that only end in one
 -- column: kernels BIGINT count -- that start in these periods
 -- column: total_ns BIGINT ns -- their time inside these periods
 -- order: run, rank, device, total_ns DESC
@@ -59,6 +62,7 @@ begun AS (
     SELECT
         k.*,
         coalesce(k.start_ns < w.end_ns, false) AS is_inside,
+        k.start_ns - w.start_ns AS after_ns,
         coalesce(w.before_ns + least(k.start_ns, w.end_ns) - w.start_ns, 0) AS from_ns
     FROM kernel AS k
     ASOF LEFT JOIN windows AS w ON k.trace_id = w.trace_id AND k.pid = w.pid AND k.start_ns >= w.start_ns
@@ -69,6 +73,7 @@ clipped AS (
         k.trace_id,
         k.activity_id,
         k.is_inside,
+        k.after_ns,
         coalesce(w.before_ns + least(k.end_ns, w.end_ns) - w.start_ns, 0) - k.from_ns AS ns
     FROM begun AS k
     ASOF LEFT JOIN windows AS w ON k.trace_id = w.trace_id AND k.pid = w.pid AND k.end_ns >= w.start_ns
@@ -85,31 +90,68 @@ known AS (
         a.phase,
         CASE WHEN l.role IS DISTINCT FROM 'graph_launch' THEN a.op_id END AS op_id,
         count(*) FILTER (c.is_inside) AS kernels,
+        sum(c.after_ns) FILTER (c.is_inside) AS after_ns,
         sum(c.ns) AS ns
     FROM clipped AS c
     JOIN gpu_activities AS a ON a.trace_id = c.trace_id AND a.activity_id = c.activity_id
     LEFT JOIN api_calls AS l ON l.trace_id = a.trace_id AND l.call_id = a.launch_id
     WHERE c.is_inside OR c.ns > 0
     GROUP BY ALL
+),
+
+alike AS (
+    SELECT
+        p.run,
+        p.rank,
+        k.device,
+        k.category,
+        k.origin,
+        k.name,
+        k.short_name,
+        k.phase,
+        o.name AS op,
+        o.module,
+        o.input_dims::VARCHAR AS shapes,
+        o.input_types::VARCHAR AS types,
+        CASE
+            WHEN bool_and(o.details->>'$.kernel_backend' = 'triton') AND count(DISTINCT o.concrete_inputs) = 1 THEN min(o.concrete_inputs::VARCHAR)
+        END AS arguments,
+        sum(k.kernels)::BIGINT AS kernels,
+        sum(k.after_ns) AS after_ns,
+        sum(k.ns)::BIGINT AS total_ns
+    FROM known AS k
+    JOIN picked AS p USING (trace_id)
+    LEFT JOIN ops AS o ON o.trace_id = k.trace_id AND o.op_id = k.op_id
+    GROUP BY ALL
+),
+
+-- Tensors may be in lists. What has no dimensions is a number, or a list that was not recorded.
+sized AS (
+    SELECT
+        *,
+        list_transform(
+            regexp_extract_all(shapes, '\[[0-9, ]+\]'), lambda dims: list_product(try_cast(dims AS BIGINT[]))
+        ) AS tensors
+    FROM alike
 )
 
 SELECT
-    p.run,
-    p.rank,
-    k.device,
-    k.category,
-    k.origin,
-    k.name,
-    k.short_name,
-    k.phase,
-    o.name AS op,
-    o.module,
-    o.input_dims::VARCHAR AS shapes,
-    o.input_types::VARCHAR AS types,
-    sum(k.kernels)::BIGINT AS kernels,
-    sum(k.ns)::BIGINT AS total_ns
-FROM known AS k
-JOIN picked AS p USING (trace_id)
-LEFT JOIN ops AS o ON o.trace_id = k.trace_id AND o.op_id = k.op_id
-GROUP BY ALL
-ORDER BY p.run, p.rank, k.device, total_ns DESC, k.name, op, o.module, shapes, types, k.phase
+    run,
+    rank,
+    device,
+    category,
+    origin,
+    name,
+    short_name,
+    phase,
+    op,
+    module,
+    shapes,
+    types,
+    try_cast(CASE WHEN op IN ('aten::cat', 'aten::stack') THEN list_sum(tensors) ELSE list_max(tensors) END AS BIGINT) AS largest,
+    try_cast(list_product(list_transform(regexp_extract_all(arguments, '"([0-9]{1,18})"', 1), lambda size: size::BIGINT)) AS BIGINT) AS elements,
+    after_ns / nullif(kernels, 0) AS mean_start_ns,
+    kernels,
+    total_ns
+FROM sized
+ORDER BY run, rank, device, total_ns DESC, name, op, module, shapes, types, phase

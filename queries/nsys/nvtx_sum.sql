@@ -19,30 +19,10 @@
 -- order: run, total_ns DESC
 -- example: traceq query nvtx_sum --run eager
 
-WITH -- PyTorch's operators are ranges in an export if emit_nvtx made them; ranges of torch.profiler are push/pop ranges.
-marked AS (
-    SELECT
-        l.run,
-        l.rank,
-        r.trace_id,
-        2 * r.range_id AS id,
-        r.kind,
-        concat(r.domain || ':', r.name) AS name,
-        CASE WHEN r.kind = 'start_end' THEN 'StartEnd' ELSE 'PushPop' END AS style,
-        r.pid,
-        r.tid,
-        r.end_tid,
-        r.start_ns,
-        r.dur_ns
-    FROM ranges AS r
-    JOIN labels AS l USING (trace_id)
-    WHERE l.run = coalesce($run::VARCHAR, l.run) AND r.kind <> 'window'
-    UNION ALL
-    SELECT l.run, l.rank, o.trace_id, 2 * o.op_id + 1, 'push_pop', o.name, 'PushPop', o.pid, o.tid, NULL, o.start_ns, o.dur_ns
-    FROM ops AS o
-    JOIN traces AS t USING (trace_id)
-    JOIN labels AS l USING (trace_id)
-    WHERE l.run = coalesce($run::VARCHAR, l.run) AND t.format = 'nsys'
+WITH marked AS (
+    SELECT *
+    FROM nvtx_ranges
+    WHERE run = coalesce($run::VARCHAR, run)
 ),
 
 lasts AS (

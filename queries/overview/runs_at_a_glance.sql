@@ -70,23 +70,10 @@ drawn AS (
     GROUP BY run_id
 ),
 
-device AS (
-    SELECT trace_id, device, max(start_ns + dur_ns) - min(start_ns) AS window_ns
-    FROM gpu_activities
-    GROUP BY trace_id, device
-),
-
-device_busy AS (
-    SELECT trace_id, device, sum(dur_ns) AS busy_ns
-    FROM gpu_busy
-    GROUP BY trace_id, device
-),
-
 busy AS (
-    SELECT l.run_id, 100.0 * sum(b.busy_ns) / nullif(sum(d.window_ns), 0) AS busy_pct
-    FROM device AS d
-    JOIN device_busy AS b ON b.trace_id = d.trace_id AND b.device = d.device
-    JOIN labels AS l ON l.trace_id = d.trace_id
+    SELECT l.run_id, 100.0 * sum(d.busy_ns) / nullif(sum(d.window_ns) FILTER (d.busy_ns IS NOT NULL), 0) AS busy_pct
+    FROM device_windows AS d
+    JOIN labels AS l USING (trace_id)
     GROUP BY l.run_id
 ),
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -191,9 +192,22 @@ def kernel_sources(things: list[Trace | Captured]) -> list[Row]:
                 "lines": len(k["source"].splitlines()),
                 "hash": k["hash"],
                 "ops": None if k["ops"] is None else ", ".join(k["ops"]),
+                "elements": elements(k["source"]),
             }
         )
     return in_order(found, "run", "-gpu_ns", "kernel", "hash")
+
+
+def elements(source: str) -> int | None:
+    """Of a kernel that sets every size that it takes."""
+    head = next((line for line in source.splitlines() if line.startswith("def triton_")), "")
+    asked = [word.strip(" )") for word in head.replace("(", ",").split(",") if word.strip(" )").endswith("numel")]
+    fixed = {}
+    for line in source.splitlines():
+        name, _, value = line.partition("=")
+        if value.strip().isdecimal():
+            fixed[name.partition(":")[0].strip()] = int(value)
+    return prod(fixed[name] for name in asked) if asked and set(asked) <= set(fixed) else None
 
 
 def known(row: Row, *names: str) -> dict[str, Any]:

@@ -266,11 +266,21 @@ def unfused_kernels(traces: list[Trace], by_name: bool | None = False, top: int 
     return rows
 
 
+TORCHS = {"aten", "autograd", "torch", "prim", "prims", "rngprims", "inductor", "quantized", "mkldnn", "profiler"}
+
+
+def is_custom(name: str) -> bool:
+    """Whether an operator is a library's or the user's, by its namespace."""
+    space, colons, _ = name.partition("::")
+    return bool(colons) and space.isidentifier() and space not in TORCHS and not space.lstrip("_").startswith("c10d")
+
+
 def left_kernels(t: Trace, by_name: bool | None) -> list[tuple[Any, ...]]:
     """Kernels of steps that count which a compiler could have fused and did not: what they are, why, and how long."""
     marks = marks_of(t)
     pieces = pieces_among({kind_of_mark(m) for m in marks})
     graphs = [m for m in marks if kind_of_mark(m) in pieces]
+    customs = [o for o in t.explained.ops if is_custom(o.name)]
     origins, found = {k.place: k.origin for k in t.kernels}, []
     for w in kernels_of(t.explained.work):
         category = w.category_by_name if by_name else w.category
@@ -280,8 +290,10 @@ def left_kernels(t: Trace, by_name: bool | None) -> list[tuple[Any, ...]]:
             is_in_graph = any(holds(m, w.launch) for m in graphs)
             reasons = {
                 "custom kernel": origins[w.place] in ("triton", "custom"),
+                "custom operator": is_in_graph and any(holds(o, w.launch) for o in customs),
                 "input copy": is_in_graph and op == "aten::_foreach_copy_",
                 "library call": is_in_graph,
+                "wrapper": any(holds(m, w.launch) for m in marks if m.name.startswith("CompiledFunction")),
                 "graph break": any(holds(m, w.launch) for m in marks),
                 "optimizer": w.phase == "optimizer",
                 "outside": True,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from math import prod
 from typing import Any
 
 from capture_rows import Captured, only
@@ -142,17 +144,24 @@ def period_kernels(traces: list[Trace], skip: str | None = None, by_name: bool |
     for t in traces:
         origins = {k.place: k.origin for k in t.kernels}
         sums: dict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0, 0])
+        starts: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+        sizes: dict[tuple[Any, ...], set[tuple[int, ...]]] = defaultdict(set)
         for device, windows in lanes(t, skip) if not t.invisible else []:
             for w in t.explained.work:
                 is_here = is_inside(w.start, windows) or clipped(w.start, w.end, windows)
                 if w.kind == "kernel" and w.launch and w.device == device and is_here:
                     key = (device, category(w, by_name), origins[w.place], w.name, w.phase, *of_op(w))
                     add(sums[key], w.start, w.end, windows)
-        for (device, kind, origin, name, phase, op, module, shapes, types), (kernels, ns) in sums.items():
+                    starts[key] += [w.start - a for a, b in windows if a <= w.start < b]
+                    sizes[key].add(sizes_of(w))
+        for key, (kernels, ns) in sums.items():
+            device, kind, origin, name, phase, op, module, shapes, types = key
+            told = min(sizes[key]) if len(sizes[key]) == 1 else ()
             rows.append({
                 "run": t.run, "rank": t.rank, "device": device, "category": kind, "origin": origin, "name": name,
                 "short_name": short_name(name), "phase": phase, "op": op, "module": module, "shapes": shapes,
-                "types": types, "kernels": kernels, "total_ns": ns,
+                "types": types, "largest": largest(op, shapes), "elements": prod(told) if told else None,
+                "mean_start_ns": ratio(sum(starts[key]), kernels), "kernels": kernels, "total_ns": ns,
             })  # fmt: skip
     return in_order(rows, "run", "rank", "device", "-total_ns", "name", "op", "module", "shapes", "types", "phase")
 
@@ -161,6 +170,29 @@ def of_op(w: Work) -> tuple[str | None, ...]:
     if w.op is None or w.launch.name == GRAPH_LAUNCH:
         return None, None, None, None
     return w.op.name, w.op.module, recorded(w.op, "Input Dims"), recorded(w.op, "Input type")
+
+
+def sizes_of(w: Work) -> tuple[int, ...]:
+    """The numbers that a Triton kernel is launched with."""
+    if w.op is None or w.launch.name == GRAPH_LAUNCH or w.op.args.get("kernel_backend") != "triton":
+        return ()
+    return tuple(int(a) for a in w.op.args.get("Concrete Inputs", ()) if a.isdecimal())
+
+
+def largest(op: str | None, shapes: str | None) -> int | None:
+    found = elements(json.loads(shapes)) if shapes else []
+    return (sum if op in ("aten::cat", "aten::stack") else max)(found) if found else None
+
+
+def elements(dims: Any) -> list[int]:
+    """Of each tensor with dimensions in a list; a list may be in it."""
+    found: list[int] = []
+    for each in dims:
+        if all(isinstance(size, int) for size in each):
+            found += [prod(each)] if each else []
+        else:
+            found += elements(each)
+    return found
 
 
 # Steps ------------------------------------------------------------------------------------------------------

@@ -44,6 +44,7 @@ UNITS = {
 CHANGES = {"ns": "+3%, +1.5ms", "count": "+3%, +0", "bytes": "+3%, +100MiB", "tflop/s": "-5%, +2"}  # examples
 MOST = 1e18  # of any measure in its base unit, 30 years in ns: so that no sum overflows
 OF_THE_MACHINE = ("ns", "tflop/s")  # units that another GPU changes whatever the program does
+NOT_RECORDED = "not recorded"
 ALIKE = ("gpu", "torch_version", "recorded_with", "format", "good_steps", "lanes")
 
 
@@ -87,15 +88,23 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Judgement:
-    """A threshold with both sides; `status` is ok, crossed or not judged, `reason` says why."""
+    """A threshold with both sides; `status` is ok, crossed, not judged or not recorded, `reason` says why.
+
+    A side that was not recorded is None, and with it the difference.
+    """
 
     threshold: Threshold
     unit: str
-    base: float
-    new: float
-    difference: stats.Difference
+    base: float | None
+    new: float | None
+    difference: stats.Difference | None
     status: str
     reason: str
+
+    @property
+    def pct(self) -> float | None:
+        """The difference, of the baseline."""
+        return 100 * self.difference.value / self.base if self.difference and self.base else None
 
 
 # The two runs -------------------------------------------------------------------------------------------------------
@@ -264,17 +273,20 @@ def _amount(kind: str, found: re.Match[str]) -> float:
 
 
 def judge(base: Snapshot, new: Snapshot, thresholds: Sequence[Threshold]) -> list[Judgement]:
-    """Each threshold on both runs. Raises TraceqError (failed) for a measure that one of them lacks."""
+    """Each threshold on both runs."""
     return [_judged(base, new, t) for t in thresholds]
 
 
 def _judged(base: Snapshot, new: Snapshot, t: Threshold) -> Judgement:
-    for side in (base, new):
-        if t.measure not in side.measures:
-            raise TraceqError(
-                f"{side.label}: {t.measure} was not recorded, so --{t.kind} {t.text} cannot be judged", HINT
-            )
-    one, two = base.measures[t.measure], new.measures[t.measure]
+    one, two = base.measures.get(t.measure), new.measures.get(t.measure)
+    if one and two:
+        return _compared(base, new, t, one, two)
+    lacking = " and ".join(name for name, has in (("base", one), ("new", two)) if not has)
+    first, second = (sample.estimate.value if sample else None for sample in (one, two))
+    return Judgement(t, UNITS[t.measure], first, second, None, NOT_RECORDED, f"in {lacking}")
+
+
+def _compared(base: Snapshot, new: Snapshot, t: Threshold, one: Sample, two: Sample) -> Judgement:
     if one.samples and two.samples:
         found = stats.difference_of_medians(one.samples, two.samples)
     else:
@@ -287,7 +299,8 @@ def _judged(base: Snapshot, new: Snapshot, t: Threshold) -> Judgement:
     elif None not in gpus and gpus[0] != gpus[1] and one.unit in OF_THE_MACHINE:
         status, reason = "not judged", f"another GPU: {gpus[0]} and {gpus[1]}"
     elif found.low is None or found.high is None:
-        status, reason = "not judged", found.verdict
+        once = " and ".join(name for name, s in (("base", one), ("new", two)) if s.estimate.low is None)
+        status, reason = "not judged", f"{found.verdict}: one measurement of {once}"
     elif not _is_beyond(found.low if t.kind == "max" else found.high, _nearer(allowed, t.kind), t.kind):
         status, reason = "ok", stats.WITHIN_NOISE
     else:
@@ -305,7 +318,7 @@ def _nearer(allowed: float, kind: str) -> float:
     return min(allowed, 0) if kind == "max" else max(allowed, 0)
 
 
-HINT = "record it (traceq capture; record_shapes=True for gemm_tflops; traceq ingest --step TIME), or leave it out"
+RECORD = "record it (traceq capture; record_shapes=True for gemm_tflops; traceq ingest --step TIME), or leave it out"
 WORDS = {"gpu": "GPU", "lanes": "GPUs (rank:device)"}
 
 

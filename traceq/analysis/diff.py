@@ -25,7 +25,7 @@ from traceq.analysis.constants import (
     NO_GAIN_RATIO,
     SKEWED_PCT,
 )
-from traceq.analysis.match import Matching, Pair, generic, match
+from traceq.analysis.match import Contents, Matching, Pair, generic, match
 from traceq.analysis.side import Lane, Place, Side, part_of, side_of, unprofiled
 from traceq.units import show_ns
 
@@ -114,7 +114,8 @@ def diff(con: duckdb.DuckDBPyConnection, first: str, second: str) -> Diff:
     lanes = _common_lanes(con, first, second)
     sides = [side_of(con, f, by_name, only) for f, only in zip(facts, lanes, strict=True)]
     a, b = sides
-    matching = match(a.kernels, b.kernels, {**_ops(con, first), **_ops(con, second)}) if a.parts and b.parts else None
+    told = _contents(con, first), _contents(con, second)
+    matching = match(a.kernels, b.kernels, told) if a.parts and b.parts else None
     parts = _parts(a, b, matching) if matching else ()
     anchor = _anchor(a, b, matching) if matching else None
     measures = _measures(a, b)
@@ -159,15 +160,16 @@ def _common_lanes(con: duckdb.DuckDBPyConnection, first: str, second: str) -> tu
     return (common, common) if common else (None, None)
 
 
-def _ops(con: duckdb.DuckDBPyConnection, run: str) -> dict[str, tuple[list[str], bool]]:
-    """The operators in each generated kernel, by its name or, where it was captured, by its source: that names all."""
+def _contents(con: duckdb.DuckDBPyConnection, run: str) -> dict[str, Contents]:
+    """What is in each generated kernel, by its name or, where it was captured, by its source: that names all."""
     rows = ask(con, "fused_ops", run=run, top=None)
-    found = {r["name"]: (r["ops"].split(", ") if r["ops"] else [], bool(r["is_cut"])) for r in rows}
+    found = {r["name"]: Contents(tuple(r["ops"].split(", ") if r["ops"] else ()), bool(r["is_cut"])) for r in rows}
     for r in ask(con, "kernel_sources", run=run):
-        if r["ops"]:
-            before = found[r["kernel"]][0] if r["kernel"] in found else []
-            told = [op.removeprefix("aten.").partition(".")[0] for op in r["ops"].split(", ")]
-            found[r["kernel"]] = ([*before, *told], False)
+        before = found.get(r["kernel"], Contents())
+        elements = before.elements | ({r["elements"]} - {None})
+        told = tuple(op.removeprefix("aten.").partition(".")[0] for op in r["ops"].split(", ")) if r["ops"] else ()
+        has_more = before.has_more and not told
+        found[r["kernel"]] = Contents((*before.ops, *told), has_more, elements)
     return found
 
 

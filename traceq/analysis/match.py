@@ -2,32 +2,38 @@
 
 Kernels are paired by count, not by position: by name, operator and shapes; by name; by operator and shapes; and, for
 heavy ones, by what they compute. A kernel that Inductor made is then mapped to the kernels of the other side whose
-operators its name lists. What is left over was removed or added. Both sides are treated alike, so turning them round
-turns every sign.
+operators its source or its name lists; of several such, to those whose tensors have as many elements as it goes
+through, in the order in which both run. What is left over was removed or added. Both sides are treated alike, so
+turning them round turns every sign.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import accumulate, pairwise
 
 from traceq.analysis.constants import GENERATED, HEAVY
 from traceq.analysis.shares import split
 
 NUMBERED = re.compile(r"(_\d+)+(?=$)|(?<=_)[0-9a-f]{16,}(?=_|$)")
+REDUCING = ("norm", "softmax", "pool", "reduction", "loss")
 PHASES = ("forward", "backward", "optimizer")
 # Operators as eager kernels are launched by, and as Inductor calls what became of them.
 ALSO_CALLED: Mapping[str, tuple[str, ...]] = {
     "copy_": ("_to_copy", "copy", "clone", "contiguous", "cat", "constant_pad_nd", "slice_backward"),
-    "fill_": ("zeros", "ones", "full", "fill", "zeros_like", "ones_like", "full_like", "zero", "new_zeros", "new_full"),
-    "zero_": ("zeros", "zeros_like", "new_zeros", "zero", "full"),
+    "fill_": ("zeros", "ones", "full", "fill", "zeros_like", "ones_like", "full_like", "zero", "new_zeros", "new_full",
+              "embedding_dense_backward"),
+    "zero_": ("zeros", "zeros_like", "new_zeros", "zero", "full", "embedding_dense_backward"),
     "clamp_min": ("relu",),
     "clamp_min_": ("relu", "relu_"),
     "index_select": ("embedding",),
     "index": ("embedding",),
+    "gather": ("embedding",),
+    "cat": ("stack", "select_backward", "slice_backward"),
     "masked_fill_": ("masked_fill", "where"),
     "native_layer_norm": ("layer_norm",),
     "cudnn_batch_norm": ("native_batch_norm", "_native_batch_norm_legit_functional"),
@@ -70,7 +76,11 @@ TOLD_BY_NAME = tuple(
 
 @dataclass(frozen=True)
 class Kernel:
-    """Kernels alike in a step: how many, and their time in whole ns."""
+    """Kernels alike in a step: how many, and their time in whole ns.
+
+    `largest` is the elements of the operator's largest input, `elements` what a generated kernel goes through, `place`
+    where they run in a period; None where that was not recorded.
+    """
 
     category: str
     origin: str
@@ -83,6 +93,21 @@ class Kernel:
     types: str | None
     count: Fraction
     ns: int
+    largest: int | None = None
+    elements: int | None = None
+    place: float | None = None
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What is told of a generated kernel's inside: its operators, whether there are more, how many elements."""
+
+    ops: tuple[str, ...] = ()
+    has_more: bool = True
+    elements: frozenset[int] = frozenset()
+
+
+Told = Mapping[str, Contents]  # by the kernel's name
 
 
 @dataclass(frozen=True)
@@ -116,8 +141,8 @@ def generic(name: str) -> str:
     return NUMBERED.sub("", name) or name
 
 
-def match(first: Sequence[Kernel], second: Sequence[Kernel], ops: Mapping[str, tuple[Sequence[str], bool]]) -> Matching:
-    """Match two sides; `ops` has the operators that a generated kernel's name lists, and whether there may be more."""
+def match(first: Sequence[Kernel], second: Sequence[Kernel], told: tuple[Told, Told] = ({}, {})) -> Matching:
+    """Match two sides; `told` has what is known of the generated kernels of each."""
     pairs: list[Pair] = []
     a, b = list(first), list(second)
     for how, key in _PASSES:
@@ -125,8 +150,9 @@ def match(first: Sequence[Kernel], second: Sequence[Kernel], ops: Mapping[str, t
         pairs += found
     eager_a, made_a = _parted(a)
     eager_b, made_b = _parted(b)
-    eager_a, in_b = _fused(eager_a, made_b, ops)
-    eager_b, in_a = _fused(eager_b, made_a, ops)
+    phases = [{k.phase for k in side} & set(PHASES) for side in (first, second)]
+    eager_a, in_b = _fused(eager_a, made_b, told[1], phases[1])
+    eager_b, in_a = _fused(eager_b, made_a, told[0], phases[0])
     pairs += [Pair("removed", k, None) for k in [*eager_a, *(f.made for f in in_a if not f.replaced)]]
     pairs += [Pair("added", None, k) for k in [*eager_b, *(f.made for f in in_b if not f.replaced)]]
     fused = [replace(f, is_second=True) for f in in_b if f.replaced] + [f for f in in_a if f.replaced]
@@ -209,45 +235,97 @@ def _take(kernel: Kernel, count: Fraction) -> Kernel:
 
 
 def _fused(
-    eager: Sequence[Kernel], made: Sequence[Kernel], ops: Mapping[str, tuple[Sequence[str], bool]]
+    eager: Sequence[Kernel], made: Sequence[Kernel], told: Told, phases: Set[str]
 ) -> tuple[list[Kernel], list[Fused]]:
-    """Kernels of `eager` that `made` replaced, each given by their time to those that name its operator; the rest."""
+    """Kernels of `eager` that `made` replaced, dealt out among those that may contain them; the rest.
+
+    `phases` are those that the run of `made` has.
+    """
     named: dict[str, list[int]] = defaultdict(list)
     open_ended: list[int] = []
+    sizes: list[frozenset[int | None]] = []
     for n, kernel in enumerate(made):
-        listed, is_cut = ops.get(kernel.name, ((), True))
-        for op in listed:
+        contents = told.get(kernel.name, Contents())
+        for op in contents.ops:
             named[op].append(n)
-        if is_cut or not listed:
+        if contents.has_more or not contents.ops:
             open_ended.append(n)
-    replaced: list[list[Kernel]] = [[] for _ in made]
+        sizes.append((contents.elements | {kernel.largest, kernel.elements}) - {None})
+    choices = [_candidates(kernel, made, named, open_ended, phases) for kernel in eager]
+    fitting = {n for kernel, fits in zip(eager, choices, strict=True) for n in fits if kernel.largest in sizes[n]}
+    alike: dict[tuple[str | None, tuple[int, ...], bool], list[Kernel]] = defaultdict(list)
     rest: list[Kernel] = []
-    for kernel in eager:
-        fits = [] if kernel.category in (*HEAVY, "comm") else _candidates(kernel, made, named, open_ended)
-        if not fits:
+    for kernel, fits in zip(eager, choices, strict=True):
+        as_large = tuple(n for n in fits if kernel.largest in sizes[n])
+        # The second stage of a sum goes through what the first has left, which no kernel of the other side does.
+        later = (n for n in fits if n not in fitting and sizes[n] and made[n].category == "fused_reduction")
+        among = (*as_large, *(later if kernel.category in REDUCING else ())) if as_large else tuple(fits)
+        if among:
+            alike[_op_of(kernel), among, as_large == among].append(kernel)
+        else:
             rest.append(kernel)
-            continue
-        shares = split(kernel.ns, [made[n].ns for n in fits])
-        counts = [
-            kernel.count * Fraction(share, kernel.ns) if kernel.ns else kernel.count / len(fits) for share in shares
-        ]
-        for n, ns, count in zip(fits, shares, counts, strict=True):
-            replaced[n].append(replace(kernel, ns=ns, count=count))
+    replaced: list[list[Kernel]] = [[] for _ in made]
+    for (_, among, is_sized), kernels in alike.items():
+        for n, part in _dealt(kernels, made, among, is_sized):
+            replaced[n].append(part)
     return rest, [Fused(k, tuple(r), is_second=False) for k, r in zip(made, replaced, strict=True)]
 
 
+def _dealt(
+    kernels: Sequence[Kernel], made: Sequence[Kernel], among: Sequence[int], by_count: bool
+) -> list[tuple[int, Kernel]]:
+    """Each kernel, or parts of it, with the number of the generated one that takes it.
+
+    Both are laid out in the order in which they run, on lines of one length, and what lies side by side belongs
+    together: the first of twelve to the first of twelve. They are as long as they are many, where their elements say
+    that they are alike; else as their time.
+    """
+    order = sorted(among, key=lambda n: (_by_place(made[n]), n))
+    begins = _laid_out([_length([made[n]], by_count) for n in order])
+    # What one call of an operator launches stays together.
+    calls = _grouped(kernels, lambda k: (k.shapes, k.types, k.module, k.phase) if k.shapes else k)
+    rows = sorted(calls.values(), key=lambda call: min(map(_by_place, call)))
+    parts = []
+    for call, (start, end) in zip(rows, pairwise(_laid_out([_length(c, by_count) for c in rows])), strict=True):
+        shares = [max(min(end, b) - max(start, a), Fraction(0)) for a, b in pairwise(begins)]
+        if not any(shares):
+            shares[next((n for n, b in enumerate(begins[1:]) if b > start), len(shares) - 1)] = Fraction(1)
+        for kernel in call:
+            for n, share, ns in zip(order, shares, split(kernel.ns, shares), strict=True):
+                if share:
+                    parts.append((n, replace(kernel, ns=ns, count=kernel.count * share / sum(shares))))
+    return parts
+
+
+def _length(call: Sequence[Kernel], by_count: bool) -> Fraction:
+    return max(k.count for k in call) if by_count else Fraction(sum(k.ns for k in call))
+
+
+def _by_place(kernel: Kernel) -> tuple[bool, float, str]:
+    return kernel.place is None, kernel.place or 0.0, repr(kernel)
+
+
+def _laid_out(lengths: Sequence[Fraction]) -> list[Fraction]:
+    """Where each begins on a line of length 1, and where the last ends."""
+    whole = sum(lengths) or Fraction(1)
+    return [Fraction(0), *(length / whole for length in accumulate(lengths))]
+
+
 def _candidates(
-    kernel: Kernel, made: Sequence[Kernel], named: Mapping[str, list[int]], open_ended: Sequence[int]
+    kernel: Kernel, made: Sequence[Kernel], named: Mapping[str, list[int]], open_ended: Sequence[int], phases: Set[str]
 ) -> list[int]:
-    """Generated kernels that may contain `kernel`: by its operator, else those whose names do not list all they do."""
-    for choices in (_naming(kernel.op or _told_by_name(kernel.name), named), open_ended):
-        if fits := [n for n in choices if _may_be_in(kernel, made[n])]:
+    """Generated kernels that may contain `kernel`: by its operator, else those of which not all operators are known."""
+    if kernel.category in (*HEAVY, "comm"):
+        return []
+    for choices in (_naming(_op_of(kernel), named), open_ended):
+        if fits := [n for n in choices if _may_be_in(kernel, made[n], phases)]:
             return fits
     return []
 
 
-def _told_by_name(name: str) -> str | None:
-    return next((op for pattern, op in TOLD_BY_NAME if pattern.search(name)), None)
+def _op_of(kernel: Kernel) -> str | None:
+    """The operator as recorded, else as the name tells it."""
+    return kernel.op or next((op for pattern, op in TOLD_BY_NAME if pattern.search(kernel.name)), None)
 
 
 def _naming(op: str | None, named: Mapping[str, list[int]]) -> list[int]:
@@ -258,5 +336,6 @@ def _naming(op: str | None, named: Mapping[str, list[int]]) -> list[int]:
     return sorted({n for word in words for n in named.get(word, ())})
 
 
-def _may_be_in(kernel: Kernel, made: Kernel) -> bool:
-    return not {kernel.phase, made.phase} <= set(PHASES) or kernel.phase == made.phase
+def _may_be_in(kernel: Kernel, made: Kernel, phases: Set[str]) -> bool:
+    """Whether phases allow it; one that the other run lacks tells nothing, as of an optimizer that was compiled."""
+    return kernel.phase not in phases or made.phase not in PHASES or kernel.phase == made.phase

@@ -12,7 +12,7 @@ def per_step(totals: Sequence[int], steps: int) -> list[int]:
     return _rounded(exact, round(sum(exact, Fraction(0))))
 
 
-def split(total: int, weights: Sequence[int]) -> list[int]:
+def split(total: int, weights: Sequence[int] | Sequence[Fraction]) -> list[int]:
     """`total` in proportion to `weights` (equal parts where all are zero); the parts sum to it."""
     whole = sum(weights)
     exact = [Fraction(total * w, whole) if whole else Fraction(total, len(weights)) for w in weights]

@@ -20,6 +20,15 @@ Place = tuple[str, str]
 
 
 @dataclass(frozen=True)
+class Gpu:
+    """One GPU of one rank, in whole ns of a mean period."""
+
+    period_ns: int
+    busy_ns: int
+    comm_ns: int
+
+
+@dataclass(frozen=True)
 class Side:
     """One run, per step: `parts` (by part and what) sum to `period_ns`; None where there are no periods."""
 
@@ -32,6 +41,7 @@ class Side:
     busy_ns: int | None
     parts: Mapping[Place, int]
     kernels: Sequence[Kernel]
+    gpus: Mapping[Lane, Gpu]
     timed: Mapping[str, Sequence[float]]
 
     @property
@@ -91,8 +101,22 @@ def side_of(con: duckdb.DuckDBPyConnection, facts: Row, by_name: bool, only: set
         busy_ns=sum(ns for (part, _), ns in parts.items() if part != "idle") if parts else None,
         parts=parts,
         kernels=_kernels(kernels, parts, periods) if parts else (),
+        gpus={lane: _gpu([r for r in rows if (r["rank"], r["device"]) == lane]) for lane in _lanes(rows)},
         timed=timed(con, run),
     )
+
+
+def _lanes(rows: Sequence[Row]) -> list[Lane]:
+    return list(dict.fromkeys((r["rank"], r["device"]) for r in rows))
+
+
+def _gpu(rows: Sequence[Row]) -> Gpu:
+    totals: dict[str, int] = defaultdict(int)
+    for row in rows:
+        totals[row["part"]] += row["total_ns"]
+    steps = sum(row["steps"] for row in rows if row["part"] == "period")
+    period, idle, comm = (round(Fraction(totals[part], steps)) for part in ("period", "idle", "comm"))
+    return Gpu(period, period - idle, comm)
 
 
 def timed(con: duckdb.DuckDBPyConnection, run: str) -> dict[str, list[float]]:
@@ -119,7 +143,8 @@ def _kernels(rows: Sequence[Row], parts: Mapping[Place, int], periods: int) -> l
         made += [
             Kernel(
                 category, r["origin"], r["name"] or "", r["short_name"] or "", r["phase"], r["op"], r["module"],
-                r["shapes"], r["types"], Fraction(r["kernels"], periods), ns,
+                r["shapes"], r["types"], Fraction(r["kernels"], periods), ns, r["largest"], r["elements"],
+                r["mean_start_ns"],
             )
             for r, ns in zip(mine, shares, strict=True)
         ]  # fmt: skip

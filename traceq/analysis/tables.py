@@ -39,6 +39,17 @@ CATEGORIES = _columns(
     ("a_kernels", COUNT, "count", "kernels in a period of the first run"),
     ("b_kernels", COUNT, "count", "of the second"),
 )
+GPUS = _columns(
+    ("rank", "BIGINT", None, "rank of the trace; NULL if the file does not say"),
+    ("device", "BIGINT", None, "GPU"),
+    ("a_period_ns", NS, "ns", "mean of a period in the first run"),
+    ("b_period_ns", NS, "ns", "in the second"),
+    ("a_busy_ns", NS, "ns", "of that, work of the GPU in the first run"),
+    ("b_busy_ns", NS, "ns", "in the second"),
+    ("delta_busy_ns", NS, "ns", "second less first"),
+    ("a_comm_ns", NS, "ns", "communication in the first run, waiting for peers included"),
+    ("b_comm_ns", NS, "ns", "in the second"),
+)
 KERNELS = _columns(
     ("how", TEXT, None, "same name, changed (another kernel does it), removed, added"),
     ("category", TEXT, None, "what the kernels compute"),
@@ -66,7 +77,12 @@ UNFUSED = _columns(
     ("name", TEXT, None, "kernel that no compiler made"),
     ("category", TEXT, None, "what it computes"),
     ("op", TEXT, None, "operator that launched it"),
-    ("reason", TEXT, None, "custom kernel, input copy, library call, graph break, optimizer, outside"),
+    (
+        "reason",
+        TEXT,
+        None,
+        "why it was left; the query unfused_kernels has the words",
+    ),
     ("kernels", COUNT, "count", "in all steps that count"),
     ("ns_per_step", COUNT, "ns", "their time in a step"),
 )
@@ -123,6 +139,20 @@ def _category(sums: Sequence[Any], has: Sequence[bool]) -> tuple[Any, ...]:
     a, b, m, n = (value if has[place % 2] else None for place, value in enumerate(sums))
     delta = None if a is None or b is None else b - a
     return a, b, delta, *(None if count is None else float(count) for count in (m, n))
+
+
+def gpus(found: Diff) -> Result:
+    """Each GPU that both runs have, the greatest change first."""
+    a, b = found.first.gpus, found.second.gpus
+    rows = [
+        (
+            *lane, a[lane].period_ns, b[lane].period_ns, a[lane].busy_ns, b[lane].busy_ns,
+            b[lane].busy_ns - a[lane].busy_ns, a[lane].comm_ns, b[lane].comm_ns,
+        )
+        for lane in a
+        if lane in b
+    ]  # fmt: skip
+    return Result("diff_gpus", {}, GPUS, sorted(rows, key=lambda row: (-abs(row[6]), str(row))))
 
 
 def kernels(found: Diff) -> Result:
@@ -216,7 +246,7 @@ def records(result: Result) -> list[dict[str, Any]]:
 JUDGED = _columns(
     ("measure", TEXT, None, "what was measured"),
     ("threshold", TEXT, None, "how far it may move"),
-    ("status", TEXT, None, "ok, crossed or not judged"),
+    ("status", TEXT, None, "ok, crossed, not judged or not recorded"),
     ("reason", TEXT, None, "why"),
     ("unit", TEXT, None, "of base, new and delta: ns, bytes, count, tflop/s"),
     ("base", COUNT, None, "median of the baseline"),
@@ -233,8 +263,6 @@ def judgements(base: str, new: str, judged: Sequence[Judgement]) -> Result:
     rows: list[tuple[Any, ...]] = []
     for j in judged:
         d, t = j.difference, j.threshold
-        pct = 100 * d.value / j.base if j.base else None
-        rows.append(
-            (t.measure, f"--{t.kind} {t.text}", j.status, j.reason, j.unit, j.base, j.new, d.value, pct, d.low, d.high)
-        )
+        change = (d.value, j.pct, d.low, d.high) if d else (None,) * 4
+        rows.append((t.measure, f"--{t.kind} {t.text}", j.status, j.reason, j.unit, j.base, j.new, *change))
     return Result("check", {"base": base, "new": new}, JUDGED, rows)

@@ -20,6 +20,7 @@ from typing import Any
 from traceq.capture.faults import Note, told
 
 ATEN = re.compile(r"#.*Original ATen: \[(.*)\]")
+LIBRARY_CALL = re.compile(r"\b(extern_kernels|torch\.ops)\.")
 CACHE_FOLDER = re.compile(r"[^\s\"'<>]*torchinductor_[^/\s\"']+/")
 NOT_KNOWN = dict.fromkeys(("num_warps", "num_stages", "registers", "spills", "shared_bytes"))
 Kernel = dict[str, Any]
@@ -114,6 +115,8 @@ def _operators(text: str, names: set[str]) -> dict[str, list[str]]:
         elif said is not None and (word := re.match(r"\s*(\w+)(\.run\(|\(| = async_compile\.)", line)):
             if word[1] in names:
                 found.setdefault(word[1], said)
+            said = None
+        elif LIBRARY_CALL.search(line):
             said = None
     return found
 

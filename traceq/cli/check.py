@@ -33,8 +33,9 @@ Measures: {", ".join(check.MEASURES[:8])},
   {", ".join(check.MEASURES[8:])}.
 BASE is a label, another store (its run of the same label, or its only one) or a file that --save wrote. A change is in
 percent (+3%) or in the measure's unit (+1.5ms, +100MiB, +0); --max step=-3% asks for a gain. A threshold is crossed
-only if the difference is real; the exit status is 5 then. What one measurement a side (traceq ingest --step) cannot
-tell is not judged. In limits.toml: [max] and [min], and below them step = "+3%".
+only if the difference is real; the exit status is 5 then. A measure that one side lacks is an error, and the other
+thresholds are judged all the same: 1 if none of them is crossed. What one measurement a side (traceq ingest --step)
+cannot tell is not judged, so it is never crossed. In limits.toml: [max] and [min], and below them step = "+3%".
 """
 
 
@@ -80,7 +81,9 @@ def command(
         crossed=crossed, notes=check.notes(base, new),
     )  # fmt: skip
     _narrate(check.notes(base, new), judged, output)
-    return Status.THRESHOLD if crossed else Status.OK
+    if crossed:
+        return Status.THRESHOLD
+    return Status.FAILED if any(j.status == check.NOT_RECORDED for j in judged) else Status.OK
 
 
 def _narrate(notes: Sequence[str], judged: Sequence[Judgement], output: Output) -> None:
@@ -90,8 +93,12 @@ def _narrate(notes: Sequence[str], judged: Sequence[Judgement], output: Output) 
     for j in judged:
         if j.status == "crossed" or (j.status == "not judged" and not output.is_quiet):
             narrate.note(reports.sentence(j))
-    if any(j.reason == NOISE_UNKNOWN for j in judged) and not output.is_quiet:
+    unsure = [j.difference.verdict for j in judged if j.status == "not judged" and j.difference]
+    if NOISE_UNKNOWN in unsure and not output.is_quiet:
         narrate.note("one measurement tells nothing of the noise: traceq capture takes several")
+    missing = [j for j in judged if j.status == check.NOT_RECORDED]
+    for left, j in enumerate(missing, 1 - len(missing)):
+        narrate.fail(TraceqError(reports.sentence(j), None if left else check.RECORD))
 
 
 def _from_file(path: Path | None) -> list[Threshold]:

@@ -66,4 +66,10 @@ def _more(found: diff.Diff) -> dict[str, Any]:
     }
 
 
-LISTS = {"categories": tables.categories, "kernels": tables.kernels, "fused": tables.fused, "unfused": tables.unfused}
+LISTS = {
+    "gpus": tables.gpus,
+    "categories": tables.categories,
+    "kernels": tables.kernels,
+    "fused": tables.fused,
+    "unfused": tables.unfused,
+}

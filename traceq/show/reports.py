@@ -11,31 +11,36 @@ from traceq.show.text import printable
 from traceq.units import show_value
 
 Writer = Callable[[Sequence[Judgement], IO[str]], None]
-LEVELS = {"ok": "notice", "crossed": "error", "not judged": "warning"}
+COUNTED = {"failures": "crossed", "errors": "not recorded", "skipped": "not judged"}  # of JUnit
+LEVELS = {"ok": "notice", "crossed": "error", "not judged": "warning", "not recorded": "error"}
 
 
 def sentence(j: Judgement) -> str:
     """A judgement in one line."""
-    change = f"{'+' if j.difference.value > 0 else ''}{show_value(j.difference.value, j.unit)}"
-    pct = f", {100 * j.difference.value / j.base:+.1f} %" if j.base else ""
-    values = f"{show_value(j.base, j.unit)} → {show_value(j.new, j.unit)} ({change}{pct})"
+    values = f"{show_value(j.base, j.unit)} → {show_value(j.new, j.unit)}"
+    if j.difference:
+        change = f"{'+' if j.difference.value > 0 else ''}{show_value(j.difference.value, j.unit)}"
+        values += f" ({change}{'' if j.pct is None else f', {j.pct:+.1f} %'})"
+    joined = " " if j.status == "not recorded" else ", "
     return printable(
-        f"{j.threshold.measure}: {values}; --{j.threshold.kind} {j.threshold.text}: {j.status}, {j.reason}"
+        f"{j.threshold.measure}: {values}; --{j.threshold.kind} {j.threshold.text}: {j.status}{joined}{j.reason}"
     )
 
 
 def junit(judged: Sequence[Judgement], out: IO[str]) -> None:
-    """One test case a threshold: a crossed one fails, one that cannot be judged is skipped."""
-    failed, skipped = (sum(j.status == status for j in judged) for status in ("crossed", "not judged"))
+    """One test case a threshold: a crossed one fails, one not judged is skipped, one not recorded is an error."""
+    counts = {name: sum(j.status == status for j in judged) for name, status in COUNTED.items()}
+    numbers = "".join(f' {name}="{count}"' for name, count in counts.items())
     out.write('<?xml version="1.0" encoding="UTF-8"?>\n')
-    out.write(f'<testsuite name="traceq check" tests="{len(judged)}" failures="{failed}" skipped="{skipped}">\n')
+    out.write(f'<testsuite name="traceq check" tests="{len(judged)}"{numbers}>\n')
     for j in judged:
         name = quoteattr(f"{j.threshold.kind} {j.threshold.text}")
-        text = escape(sentence(j))
+        said = f"message={quoteattr(sentence(j))}/>"
         inner = {
-            "ok": f"<system-out>{text}</system-out>",
-            "crossed": f"<failure message={quoteattr(sentence(j))}/>",
-            "not judged": f"<skipped message={quoteattr(sentence(j))}/>",
+            "ok": f"<system-out>{escape(sentence(j))}</system-out>",
+            "crossed": f"<failure {said}",
+            "not judged": f"<skipped {said}",
+            "not recorded": f"<error {said}",
         }[j.status]
         out.write(f'  <testcase classname="traceq" name={name}>{inner}</testcase>\n')
     out.write("</testsuite>\n")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import IO, Any, Literal
 
 from rich import box
@@ -27,6 +27,8 @@ LEFT: Justify = "left"
 RIGHT: Justify = "right"
 GOOD, BAD = "green", "red"
 DIRECTIONS = {"faster": GOOD, "slower": BAD}
+BEFORE_A_UNIT = re.compile(r"(?<=[0-9]) (?=(?:[nµm]?s|[KMGTP]?i?B)\b|%)")
+UNBROKEN = "\ue000"  # one column wide, not a space to rich, and in no text that is printable
 MOST = 8
 LABEL = 12
 GAP = 2  # columns between two: one of padding, one of the box
@@ -50,12 +52,13 @@ def diff(found: Diff, out: IO[str], is_wide: bool) -> None:
         _title(screen, "Where the difference comes from", _means(found))
         _parts(screen, found, labels)
         _anchor(screen, found)
+    _gpus(screen, tables.gpus(found), labels)
     if shown := tables.categories(found).rows:
         per = found.safe[0]["per"] if found.safe else "step"
         _title(screen, "Kernel time", f"per {per}, by category and origin")
         _categories(screen, shown, labels)
     _fused(screen, tables.fused(found))
-    _unfused(screen, tables.unfused(found))
+    _unfused(screen, tables.unfused(found), dict(zip((found.first.label, found.second.label), labels, strict=True)))
     if found.breaks:
         _title(screen, "Graph breaks", "as captured")
         _bullets(screen, map(_break, found.breaks))
@@ -137,18 +140,19 @@ def _blocker(b: Blocker) -> str:
     return f"{b.what}{where}{often}{cost}"
 
 
-STATUSES = {"ok": GOOD, "crossed": BAD, "not judged": "yellow"}
+STATUSES = {"ok": GOOD, "crossed": BAD, "not judged": "yellow", "not recorded": BAD}
 UNSAID = ("within the threshold", "the difference is real")  # of a status that says as much
 
 
 def check(judged: Sequence[Judgement], out: IO[str], is_wide: bool) -> None:
     """Draw judgements: those that fail first in words, then all."""
     screen = console(out, is_wide)
-    crossed = [j for j in judged if j.status == "crossed"]
-    unsure = sum(j.status == "not judged" for j in judged)
-    more = f"; {unsure} cannot be judged" if unsure else ""
-    what = f"{len(crossed)} of {len(judged)} thresholds crossed" if crossed else "no threshold is crossed"
-    _say(screen, f"{what}{more}", f"bold {BAD if crossed else GOOD}")
+    crossed, unsure, missing = (
+        sum(j.status == status for j in judged) for status in ("crossed", "not judged", "not recorded")
+    )
+    more = [f"{count} {words}" for count, words in ((unsure, "cannot be judged"), (missing, "not recorded")) if count]
+    what = f"{crossed} of {len(judged)} thresholds crossed" if crossed else "no threshold is crossed"
+    _say(screen, "; ".join([what, *more]), f"bold {BAD if crossed or missing else GOOD}")
     heads = [
         ("", LEFT),
         ("allowed", LEFT),
@@ -162,9 +166,9 @@ def check(judged: Sequence[Judgement], out: IO[str], is_wide: bool) -> None:
     for j in judged:
         t, d = j.threshold, j.difference
         values = [Text(show_value(value, j.unit)) for value in (j.base, j.new)]
-        pct = f"{100 * d.value / j.base:+.1f}" if j.base else ""
-        changed = [Text(_signed(d.value, j.unit)), Text(pct)]
-        reason = "" if j.reason in UNSAID else f": {j.reason}"
+        pct = "" if j.pct is None else f"{j.pct:+.1f}"
+        changed = [Text(_signed(d.value if d else None, j.unit)), Text(pct)]
+        reason = "" if j.reason in UNSAID else f" {j.reason}" if j.status == "not recorded" else f": {j.reason}"
         status = Text(f"{j.status}{reason}", STATUSES[j.status])
         rows.append([Text(t.measure), Text(f"{t.kind} {t.text.partition('=')[2]}"), *values, *changed, status])
     _draw(screen, heads, rows, does_wrap=True)
@@ -246,6 +250,22 @@ def _anchor(screen: Console, found: Diff) -> None:
         _say(screen, f"  {line}")
 
 
+def _gpus(screen: Console, result: Result, labels: Sequence[str]) -> None:
+    """Which GPU differs most, where there are several."""
+    if len(result.rows) < 2:
+        return
+    _title(screen, "Each GPU", "busy a period, of it communication; the greatest change first")
+    heads = [("rank:GPU", LEFT), *((label, RIGHT) for label in labels), ("change", RIGHT), ("communication", RIGHT)]
+    rows = []
+    for rank, device, _, _, a, b, delta, *comm in result.rows[:MOST]:
+        times = [Text(show_value(ns, "ns")) for ns in (a, b)]
+        waits = Text(" → ".join(show_value(ns, "ns") for ns in comm) if any(comm) else "–")
+        name = Text(f"{'-' if rank is None else rank}:{device}")
+        rows.append([name, *times, Text(_signed(delta, "ns"), _good_or_bad(delta)), waits])
+    _draw(screen, heads, rows)
+    _more(screen, len(result.rows) - MOST)
+
+
 def _categories(screen: Console, rows: Sequence[tuple[Any, ...]], labels: Sequence[str]) -> None:
     heads = [("", LEFT), ("", LEFT), *((label, RIGHT) for label in labels), ("change", RIGHT), ("kernels", RIGHT)]
     drawn = []
@@ -263,20 +283,22 @@ def _fused(screen: Console, result: Result) -> None:
     if not result.rows:
         return
     _title(screen, "What was fused", "compilers' kernels and what they replaced, by time replaced")
-    heads = [("kernel", LEFT), ("replaced", LEFT), ("time", RIGHT), ("replaced", RIGHT), ("change", RIGHT)]
+    heads = [("kernel", LEFT), ("its time", RIGHT), ("theirs", RIGHT), ("change", RIGHT), ("replaced", LEFT)]
     rows = []
     for name, _, replaced, count, made, _, was, delta in result.rows[:MOST]:
         times = [Text(show_value(ns, "ns")) for ns in (made, was)]
         change = Text(_signed(delta, "ns"), _good_or_bad(delta))
-        rows.append([Text(printable(f"{count:.3g}× {name}")), Text(printable(replaced)), *times, change])
-    _draw(screen, heads, rows)
+        rows.append([Text(printable(f"{count:.3g}× {name}")), *times, change, Text(printable(replaced))])
+    _draw(screen, heads, rows, does_wrap=True)
     _more(screen, len(result.rows) - MOST)
 
 
 REASONS = {
     "custom kernel": "your own kernel",
+    "custom operator": "custom operator",
     "input copy": "input of a graph",
     "library call": "library call",
+    "wrapper": "around a graph",
     "graph break": "graph break",
     "optimizer": "eager optimizer",
     "outside": "not compiled",
@@ -288,7 +310,7 @@ def _break(row: dict[str, Any]) -> str:
     return f"{row['run']}: {where}: {row['reason']}" + (f" ({row['graphs']} graphs)" if row["graphs"] > 1 else "")
 
 
-def _unfused(screen: Console, result: Result) -> None:
+def _unfused(screen: Console, result: Result, shown: Mapping[str, str]) -> None:
     if not result.rows:
         return
     _title(screen, "What stayed unfused", "by time in a step, with the likely reason")
@@ -297,6 +319,9 @@ def _unfused(screen: Console, result: Result) -> None:
         [Text(printable(name)), Text(printable(op or "–")), Text(show_value(ns, "ns")), Text(REASONS[reason])]
         for _, name, _, op, reason, _, ns in result.rows[:MOST]
     ]
+    if len({run for run, *_ in result.rows}) > 1:
+        heads = [("run", LEFT), *heads]
+        rows = [[Text(shown[run]), *row] for (run, *_), row in zip(result.rows, rows, strict=False)]
     _draw(screen, heads, rows)
     _more(screen, len(result.rows) - MOST)
 
@@ -305,7 +330,10 @@ def _unfused(screen: Console, result: Result) -> None:
 
 
 def _say(screen: Console, text: str, style: str = "") -> None:
-    screen.print(Text(printable(text), style=style), soft_wrap=False)
+    """Lines as wide as the screen; a number and its unit stay together."""
+    glued = Text(BEFORE_A_UNIT.sub(UNBROKEN, printable(text)), style=style)
+    for line in glued.wrap(screen, screen.width):
+        screen.print(Text(line.plain.replace(UNBROKEN, " ").rstrip(), style=style))
 
 
 def _bullets(screen: Console, lines: Iterable[str]) -> None:

@@ -509,6 +509,42 @@ COMMENT ON COLUMN step_windows.step IS 'number of the step (steps.step)';
 COMMENT ON COLUMN step_windows.start_ns IS 'start of its first GPU activity in ns (steps.gpu_start_ns)';
 COMMENT ON COLUMN step_windows.end_ns IS 'start of the first GPU activity of the next step in ns; in between is steps.period_ns';
 
+-- device_windows -----------------------------------------------------------------------------------------------------
+
+COMMENT ON VIEW device_windows IS 'each GPU of a trace from its first activity to the end of its last';
+COMMENT ON COLUMN device_windows.trace_id IS 'trace that the row belongs to (traces.trace_id)';
+COMMENT ON COLUMN device_windows.device IS 'GPU (devices.device)';
+COMMENT ON COLUMN device_windows.start_ns IS 'start of its first activity in ns';
+COMMENT ON COLUMN device_windows.end_ns IS 'end of its last in ns';
+COMMENT ON COLUMN device_windows.window_ns IS 'time between the two in ns';
+COMMENT ON COLUMN device_windows.busy_ns IS 'time in between in which any activity runs in ns; NULL if graph replays were not recorded';
+
+-- host_spans ---------------------------------------------------------------------------------------------------------
+
+COMMENT ON VIEW host_spans IS 'operators and ranges alike: what torch records as one or as the other, by version; neither windows of the profiler nor marks';
+COMMENT ON COLUMN host_spans.trace_id IS 'trace that the row belongs to (traces.trace_id)';
+COMMENT ON COLUMN host_spans.name IS 'name of the operator or range';
+COMMENT ON COLUMN host_spans.pid IS 'process, as text (ops.pid, ranges.pid)';
+COMMENT ON COLUMN host_spans.tid IS 'thread, as text (ops.tid, ranges.tid)';
+COMMENT ON COLUMN host_spans.start_ns IS 'start in ns';
+COMMENT ON COLUMN host_spans.end_ns IS 'end in ns; NULL for a range that was never closed';
+
+-- nvtx_ranges --------------------------------------------------------------------------------------------------------
+
+COMMENT ON VIEW nvtx_ranges IS 'ranges as nsys counts them, with their run: PyTorch''s operators are ranges in an export if emit_nvtx made them; ranges of torch.profiler are push/pop ranges';
+COMMENT ON COLUMN nvtx_ranges.run IS 'label of the run (runs.label)';
+COMMENT ON COLUMN nvtx_ranges.rank IS 'rank recorded in the file; NULL if the file does not say';
+COMMENT ON COLUMN nvtx_ranges.trace_id IS 'trace that the row belongs to (traces.trace_id)';
+COMMENT ON COLUMN nvtx_ranges.id IS 'number of the range within the trace, over both kinds';
+COMMENT ON COLUMN nvtx_ranges.kind IS 'as ranges.kind; push_pop for an operator';
+COMMENT ON COLUMN nvtx_ranges.name IS 'DOMAIN:NAME; of the default domain and of torch.profiler the name alone';
+COMMENT ON COLUMN nvtx_ranges.style IS 'PushPop, or StartEnd (nsys only)';
+COMMENT ON COLUMN nvtx_ranges.pid IS 'process, as text (ranges.pid)';
+COMMENT ON COLUMN nvtx_ranges.tid IS 'thread that opens it, as text (ranges.tid)';
+COMMENT ON COLUMN nvtx_ranges.end_tid IS 'thread that closes it, if another (ranges.end_tid)';
+COMMENT ON COLUMN nvtx_ranges.start_ns IS 'start in ns';
+COMMENT ON COLUMN nvtx_ranges.dur_ns IS 'length in ns; NULL if it was never closed';
+
 -- kernels -------------------------------------------------------------------------------------------------------------
 
 COMMENT ON VIEW kernels IS 'gpu_activities of kind kernel, with run and rank';

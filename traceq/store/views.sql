@@ -11,6 +11,31 @@ SELECT s.trace_id, s.pid, s.step, s.gpu_start_ns AS start_ns, s.gpu_start_ns + s
 FROM steps AS s JOIN steps AS n ON n.trace_id = s.trace_id AND n.pid = s.pid AND n.step = s.step + 1
 WHERE s.period_ns > 0 AND len(s.flags) = 0 AND len(n.flags) = 0;
 
+CREATE VIEW device_windows AS
+SELECT a.trace_id, a.device, a.start_ns, a.end_ns, a.end_ns - a.start_ns AS window_ns, b.busy_ns
+FROM (
+    SELECT trace_id, device, min(start_ns) AS start_ns, max(start_ns + dur_ns) AS end_ns FROM gpu_activities GROUP BY trace_id, device
+) AS a
+LEFT JOIN (SELECT trace_id, device, sum(dur_ns)::BIGINT AS busy_ns FROM gpu_busy GROUP BY trace_id, device) AS b
+    ON b.trace_id = a.trace_id AND b.device = a.device;
+
+CREATE VIEW host_spans AS
+SELECT trace_id, name, pid, tid, start_ns, start_ns + dur_ns AS end_ns FROM ops
+UNION ALL
+SELECT trace_id, name, pid, tid, start_ns, start_ns + dur_ns AS end_ns FROM ranges WHERE kind <> 'window' AND kind <> 'mark';
+
+CREATE VIEW nvtx_ranges AS
+SELECT
+    l.run, l.rank, r.trace_id, 2 * r.range_id AS id, r.kind, concat(r.domain || ':', r.name) AS name,
+    CASE WHEN r.kind = 'start_end' THEN 'StartEnd' ELSE 'PushPop' END AS style,
+    r.pid, r.tid, r.end_tid, r.start_ns, r.dur_ns
+FROM ranges AS r JOIN labels AS l USING (trace_id)
+WHERE r.kind <> 'window'
+UNION ALL
+SELECT l.run, l.rank, o.trace_id, 2 * o.op_id + 1, 'push_pop', o.name, 'PushPop', o.pid, o.tid, NULL, o.start_ns, o.dur_ns
+FROM ops AS o JOIN traces AS t USING (trace_id) JOIN labels AS l USING (trace_id)
+WHERE t.format = 'nsys';
+
 CREATE VIEW kernels AS
 SELECT l.run, l.rank, a.* FROM gpu_activities AS a JOIN labels AS l USING (trace_id) WHERE a.kind = 'kernel';
 
