@@ -249,9 +249,10 @@ async def measure_timeline(store: Path) -> None:
             }
         for what, each in took.items():
             firsts, wholes = (sorted(times) for times in zip(*each, strict=True))
+            middle = len(each) // 2
             print(
-                f"  {what + f', longest of {len(each)}':<30} {firsts[-1]:7.1f} ms, median {firsts[len(each) // 2]:.1f}; "
-                f"with its own cells {wholes[-1]:7.1f} ms, median {wholes[len(each) // 2]:.1f}"
+                f"  {what + f', longest of {len(each)}':<30} {firsts[-1]:7.1f} ms, median {firsts[middle]:.1f}; "
+                f"with its own cells {wholes[-1]:7.1f} ms, median {wholes[middle]:.1f}"
             )
         print(f"  {'longest without an answer':<30} {watch.longest_ms:9.1f} ms")
 
