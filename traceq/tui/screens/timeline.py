@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from textual import on
 from textual.app import ComposeResult
@@ -239,7 +239,7 @@ class Timeline(View):
                 await work()
 
         if self.query_one(Gantt).lanes:
-            self.run_worker(whole, group="jump")
+            self.run_worker(cast(Any, whole), group="jump")  # as `background` does, but none ends another
 
     async def _jump(self, place: str) -> None:
         gantt = self.query_one(Gantt)
