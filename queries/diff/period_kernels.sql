@@ -29,56 +29,15 @@ WITH picked AS (
 ),
 
 windows AS (
-    SELECT w.trace_id, w.pid, w.step, w.start_ns, w.end_ns
+    SELECT
+        w.trace_id,
+        w.pid,
+        w.start_ns,
+        w.end_ns,
+        sum(w.end_ns - w.start_ns) OVER (PARTITION BY w.trace_id, w.pid ORDER BY w.start_ns, w.step) - (w.end_ns - w.start_ns) AS before_ns
     FROM step_windows AS w
     JOIN picked AS p ON p.trace_id = w.trace_id
     WHERE NOT list_has_any(string_split(coalesce($skip::VARCHAR, ''), ','), [w.step::VARCHAR, (w.step + 1)::VARCHAR])
-),
-
--- Windows that follow on one another are one stretch; few traces have more than one.
-begins AS (
-    SELECT *, start_ns IS DISTINCT FROM lag(end_ns) OVER (PARTITION BY trace_id, pid ORDER BY start_ns, step) AS is_first
-    FROM windows
-),
-
-numbered AS (
-    SELECT *, sum(is_first::INTEGER) OVER (PARTITION BY trace_id, pid ORDER BY start_ns, step) AS stretch
-    FROM begins
-),
-
-stretches AS (
-    SELECT
-        trace_id,
-        pid,
-        min(start_ns) AS start_ns,
-        max(end_ns) AS end_ns,
-        lead(min(start_ns)) OVER (PARTITION BY trace_id, pid ORDER BY min(start_ns)) AS next_ns,
-        coalesce(sum(sum(end_ns - start_ns)) OVER (PARTITION BY trace_id, pid ORDER BY min(start_ns) ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0)
-            AS before_ns
-    FROM numbered
-    GROUP BY trace_id, pid, stretch
-),
-
--- The time from the first window to the last in 4096 cells, with one before and one after: whether a cell begins inside, and until when
--- that stays so. It answers for nearly everything at once; only what lies around the edge of a stretch needs a look at them all.
-grids AS (
-    SELECT trace_id, pid, min(start_ns) AS first_ns, (max(end_ns) - min(start_ns)) // 4096 + 1 AS cell_ns
-    FROM stretches
-    GROUP BY trace_id, pid
-),
-
-cells AS (
-    SELECT
-        c.trace_id,
-        c.pid,
-        c.cell,
-        coalesce(c.at_ns < s.end_ns, false) AS is_inside,
-        coalesce(CASE WHEN c.cell < 0 THEN c.first_ns WHEN c.at_ns < s.end_ns THEN least(s.end_ns, s.next_ns) ELSE s.next_ns END, 9223372036854775807) AS edge_ns
-    FROM (
-        SELECT *, first_ns + cell * cell_ns AS at_ns
-        FROM (SELECT *, unnest(range(-1, 4097)) AS cell FROM grids)
-    ) AS c
-    ASOF LEFT JOIN stretches AS s ON s.trace_id = c.trace_id AND s.pid = c.pid AND c.at_ns >= s.start_ns
 ),
 
 lanes AS (
@@ -89,83 +48,48 @@ lanes AS (
 ),
 
 kernel AS (
-    SELECT
-        l.trace_id,
-        l.pid,
-        l.device,
-        CASE WHEN $by_name::BOOLEAN THEN a.category_by_name ELSE a.category END AS category,
-        a.origin,
-        a.name,
-        a.short_name,
-        a.phase,
-        CASE WHEN c.role IS DISTINCT FROM 'graph_launch' THEN a.op_id END AS op_id,
-        a.start_ns,
-        a.start_ns + a.dur_ns AS end_ns,
-        CASE WHEN a.start_ns < g.first_ns THEN -1 ELSE least((a.start_ns - g.first_ns) // nullif(g.cell_ns, 0), 4096) END AS cell
+    SELECT a.trace_id, a.activity_id, l.pid, a.start_ns, a.start_ns + a.dur_ns AS end_ns
     FROM gpu_activities AS a
     JOIN lanes AS l ON l.trace_id = a.trace_id AND l.device = a.device
-    JOIN grids AS g ON g.trace_id = l.trace_id AND g.pid = l.pid
-    LEFT JOIN api_calls AS c ON c.trace_id = a.trace_id AND c.call_id = a.launch_id
     WHERE a.kind = 'kernel' AND a.launch_id IS NOT NULL
-),
-
--- Kernels together, but each that reaches an edge for itself.
-tallied AS (
-    SELECT
-        k.trace_id,
-        k.pid,
-        k.device,
-        k.category,
-        k.origin,
-        k.name,
-        k.short_name,
-        k.phase,
-        k.op_id,
-        c.is_inside,
-        CASE WHEN k.end_ns >= c.edge_ns THEN k.start_ns END AS start_ns,
-        CASE WHEN k.end_ns >= c.edge_ns THEN k.end_ns END AS end_ns,
-        count(*) AS kernels,
-        sum(k.end_ns - k.start_ns) AS ns
-    FROM kernel AS k
-    JOIN cells AS c ON c.trace_id = k.trace_id AND c.pid = k.pid AND c.cell = k.cell
-    GROUP BY ALL
 ),
 
 -- The time of a kernel inside the windows is the time of all windows before its end less that before its start.
 begun AS (
     SELECT
-        k.* EXCLUDE (is_inside),
-        CASE WHEN k.start_ns IS NULL THEN k.is_inside ELSE coalesce(k.start_ns < w.end_ns, false) END AS is_inside,
+        k.*,
+        coalesce(k.start_ns < w.end_ns, false) AS is_inside,
         coalesce(w.before_ns + least(k.start_ns, w.end_ns) - w.start_ns, 0) AS from_ns
-    FROM tallied AS k
-    ASOF LEFT JOIN stretches AS w ON k.trace_id = w.trace_id AND k.pid = w.pid AND k.start_ns >= w.start_ns
+    FROM kernel AS k
+    ASOF LEFT JOIN windows AS w ON k.trace_id = w.trace_id AND k.pid = w.pid AND k.start_ns >= w.start_ns
 ),
 
 clipped AS (
     SELECT
         k.trace_id,
-        k.device,
-        k.category,
-        k.origin,
-        k.name,
-        k.short_name,
-        k.phase,
-        k.op_id,
-        CASE WHEN k.is_inside THEN k.kernels ELSE 0 END AS kernels,
-        CASE
-            WHEN k.start_ns IS NOT NULL THEN k.kernels * (coalesce(w.before_ns + least(k.end_ns, w.end_ns) - w.start_ns, 0) - k.from_ns)
-            WHEN k.is_inside THEN k.ns
-            ELSE 0
-        END AS ns
+        k.activity_id,
+        k.is_inside,
+        coalesce(w.before_ns + least(k.end_ns, w.end_ns) - w.start_ns, 0) - k.from_ns AS ns
     FROM begun AS k
-    ASOF LEFT JOIN stretches AS w ON k.trace_id = w.trace_id AND k.pid = w.pid AND k.end_ns >= w.start_ns
+    ASOF LEFT JOIN windows AS w ON k.trace_id = w.trace_id AND k.pid = w.pid AND k.end_ns >= w.start_ns
 ),
 
 known AS (
     SELECT
-        trace_id, device, category, origin, name, short_name, phase, op_id, sum(kernels) AS kernels, sum(ns) AS ns
-    FROM clipped
-    WHERE kernels > 0 OR ns > 0
+        a.trace_id,
+        a.device,
+        CASE WHEN $by_name::BOOLEAN THEN a.category_by_name ELSE a.category END AS category,
+        a.origin,
+        a.name,
+        a.short_name,
+        a.phase,
+        CASE WHEN l.role IS DISTINCT FROM 'graph_launch' THEN a.op_id END AS op_id,
+        count(*) FILTER (c.is_inside) AS kernels,
+        sum(c.ns) AS ns
+    FROM clipped AS c
+    JOIN gpu_activities AS a ON a.trace_id = c.trace_id AND a.activity_id = c.activity_id
+    LEFT JOIN api_calls AS l ON l.trace_id = a.trace_id AND l.call_id = a.launch_id
+    WHERE c.is_inside OR c.ns > 0
     GROUP BY ALL
 )
 

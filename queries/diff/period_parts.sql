@@ -24,56 +24,45 @@ WITH picked AS (
 ),
 
 windows AS (
-    SELECT w.trace_id, w.pid, w.step, w.start_ns, w.end_ns
+    SELECT
+        w.trace_id,
+        w.pid,
+        w.start_ns,
+        w.end_ns,
+        sum(w.end_ns - w.start_ns) OVER (PARTITION BY w.trace_id, w.pid ORDER BY w.start_ns, w.step) - (w.end_ns - w.start_ns) AS before_ns,
+        lead(w.start_ns) OVER (PARTITION BY w.trace_id, w.pid ORDER BY w.start_ns, w.step) AS next_ns
     FROM step_windows AS w
     JOIN picked AS p ON p.trace_id = w.trace_id
     WHERE NOT list_has_any(string_split(coalesce($skip::VARCHAR, ''), ','), [w.step::VARCHAR, (w.step + 1)::VARCHAR])
 ),
 
--- Windows that follow on one another are one stretch; few traces have more than one.
-begins AS (
-    SELECT *, start_ns IS DISTINCT FROM lag(end_ns) OVER (PARTITION BY trace_id, pid ORDER BY start_ns, step) AS is_first
-    FROM windows
-),
-
-numbered AS (
-    SELECT *, sum(is_first::INTEGER) OVER (PARTITION BY trace_id, pid ORDER BY start_ns, step) AS stretch
-    FROM begins
-),
-
-stretches AS (
-    SELECT
-        trace_id,
-        pid,
-        min(start_ns) AS start_ns,
-        max(end_ns) AS end_ns,
-        lead(min(start_ns)) OVER (PARTITION BY trace_id, pid ORDER BY min(start_ns)) AS next_ns,
-        coalesce(sum(sum(end_ns - start_ns)) OVER (PARTITION BY trace_id, pid ORDER BY min(start_ns) ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0)
-            AS before_ns
-    FROM numbered
-    GROUP BY trace_id, pid, stretch
-),
-
--- The time from the first window to the last in 4096 cells, with one before and one after: whether a cell begins inside, and until when
--- that stays so. It answers for nearly everything at once; only what lies around the edge of a stretch needs a look at them all.
+-- The time from the first window to the last in cells, 16 for each window, with one before and one after: the window that a cell begins
+-- in, and until when that is so. It answers for nearly everything at once; only what reaches the edge must be looked up for itself.
 grids AS (
-    SELECT trace_id, pid, min(start_ns) AS first_ns, (max(end_ns) - min(start_ns)) // 4096 + 1 AS cell_ns
-    FROM stretches
+    SELECT trace_id, pid, min(start_ns) AS first_ns, 16 * count(*) AS cells, (max(end_ns) - min(start_ns)) // nullif(16 * count(*), 0) + 1 AS cell_ns
+    FROM windows
     GROUP BY trace_id, pid
 ),
 
 cells AS (
     SELECT
-        c.trace_id,
-        c.pid,
-        c.cell,
-        coalesce(c.at_ns < s.end_ns, false) AS is_inside,
-        coalesce(CASE WHEN c.cell < 0 THEN c.first_ns WHEN c.at_ns < s.end_ns THEN least(s.end_ns, s.next_ns) ELSE s.next_ns END, 9223372036854775807) AS edge_ns
+        trace_id,
+        pid,
+        cell,
+        CASE WHEN first_ns + cell * cell_ns < end_ns THEN start_ns END AS window_ns,
+        coalesce(CASE WHEN first_ns + cell * cell_ns < end_ns THEN least(end_ns, next_ns) ELSE next_ns END, 9223372036854775807) AS edge_ns
     FROM (
-        SELECT *, first_ns + cell * cell_ns AS at_ns
-        FROM (SELECT *, unnest(range(-1, 4097)) AS cell FROM grids)
-    ) AS c
-    ASOF LEFT JOIN stretches AS s ON s.trace_id = c.trace_id AND s.pid = c.pid AND c.at_ns >= s.start_ns
+        SELECT
+            *,
+            unnest(range(
+                (start_ns - first_ns + cell_ns - 1) // nullif(cell_ns, 0), coalesce((next_ns - first_ns + cell_ns - 1) // nullif(cell_ns, 0), cells + 1)
+            )) AS cell
+        FROM windows
+        JOIN grids USING (trace_id, pid)
+    )
+    UNION ALL
+    SELECT trace_id, pid, -1, NULL, first_ns
+    FROM grids
 ),
 
 -- A process's periods are taken on every device that it works on in a step.
@@ -128,7 +117,7 @@ placed AS (
         s.what,
         s.start_ns,
         s.end_ns,
-        CASE WHEN s.start_ns < g.first_ns THEN -1 ELSE least((s.start_ns - g.first_ns) // nullif(g.cell_ns, 0), 4096) END AS cell
+        CASE WHEN s.start_ns < g.first_ns THEN -1 ELSE least((s.start_ns - g.first_ns) // nullif(g.cell_ns, 0), g.cells) END AS cell
     FROM spans AS s
     JOIN lanes AS l ON l.trace_id = s.trace_id AND l.device = s.device
     JOIN grids AS g ON g.trace_id = l.trace_id AND g.pid = l.pid
@@ -142,7 +131,7 @@ tallied AS (
         s.device,
         s.part,
         s.what,
-        c.is_inside,
+        c.window_ns IS NOT NULL AS is_within,
         CASE WHEN s.end_ns >= c.edge_ns THEN s.start_ns END AS start_ns,
         CASE WHEN s.end_ns >= c.edge_ns THEN s.end_ns END AS end_ns,
         count(*) AS activities,
@@ -155,11 +144,11 @@ tallied AS (
 -- The time of a span inside the windows is the time of all windows before its end less that before its start.
 begun AS (
     SELECT
-        s.* EXCLUDE (is_inside),
-        CASE WHEN s.start_ns IS NULL THEN s.is_inside ELSE coalesce(s.start_ns < w.end_ns, false) END AS is_inside,
+        s.*,
+        CASE WHEN s.start_ns IS NULL THEN s.is_within ELSE coalesce(s.start_ns < w.end_ns, false) END AS is_inside,
         coalesce(w.before_ns + least(s.start_ns, w.end_ns) - w.start_ns, 0) AS from_ns
     FROM tallied AS s
-    ASOF LEFT JOIN stretches AS w ON s.trace_id = w.trace_id AND s.pid = w.pid AND s.start_ns >= w.start_ns
+    ASOF LEFT JOIN windows AS w ON s.trace_id = w.trace_id AND s.pid = w.pid AND s.start_ns >= w.start_ns
 ),
 
 clipped AS (
@@ -171,11 +160,11 @@ clipped AS (
         CASE WHEN s.is_inside THEN s.activities ELSE 0 END AS activities,
         CASE
             WHEN s.start_ns IS NOT NULL THEN s.activities * (coalesce(w.before_ns + least(s.end_ns, w.end_ns) - w.start_ns, 0) - s.from_ns)
-            WHEN s.is_inside THEN s.ns
+            WHEN s.is_within THEN s.ns
             ELSE 0
         END AS ns
     FROM begun AS s
-    ASOF LEFT JOIN stretches AS w ON s.trace_id = w.trace_id AND s.pid = w.pid AND s.end_ns >= w.start_ns
+    ASOF LEFT JOIN windows AS w ON s.trace_id = w.trace_id AND s.pid = w.pid AND s.end_ns >= w.start_ns
 ),
 
 summed AS (
