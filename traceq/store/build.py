@@ -12,7 +12,7 @@ from traceq.version import __version__
 HERE = Path(__file__).parent
 RULES = HERE / "rules.csv"
 CLASSIFY = HERE / "derive" / "70_classify.sql"
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 RUN_TABLES = ("captures", "timings", "graph_breaks", "recompiles", "compile_phases", "kernel_sources")
 STORE_TABLES = ("meta", "rules", "runs", "traces", *RUN_TABLES)
 CONFIG: dict[str, str | bool | int | float | list[str]] = {
