@@ -70,7 +70,8 @@ INSERT INTO gap_parts (trace_id, gap_id, part, cause, ns)
 INSERT INTO steps (trace_id, step, name, pid, start_ns, dur_ns, gpu_start_ns, gpu_end_ns, period_ns, gpu_busy_ns,
     kernels, kernel_ns, launches, flags)
     SELECT 1, step, 'ProfilerStep#' || step, '1', min(start_ns) - 9000, 40000000, min(start_ns),
-        max(start_ns + dur_ns), 40000000, sum(dur_ns), count(*), sum(dur_ns), count(*), []
+        max(start_ns + dur_ns), lead(min(start_ns)) OVER (ORDER BY step) - min(start_ns), sum(dur_ns), count(*),
+        sum(dur_ns), count(*), []
     FROM gpu_activities GROUP BY step;
 """
 
