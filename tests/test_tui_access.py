@@ -6,6 +6,7 @@ import os
 import pty
 import select
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -241,6 +242,14 @@ def test_a_trace_is_read_into_a_store_that_is_gone_afterwards(tmp_path):
     assert list(tmp_path.glob("traceq-tui-*"))
     assert terminal.quit() == 0
     assert list(tmp_path.iterdir()) == []
+
+
+def test_commands_name_the_trace_and_not_the_store_that_is_gone_afterwards(tmp_path):
+    shutil.copy(FIXTURES / "h200" / "overlap__eager.json.gz", tmp_path / "it's.json.gz")
+    terminal = Terminal("it's.json.gz", cwd=tmp_path)
+    terminal.read_until("it's.json.gz › ")
+    terminal.read_until("""$ traceq ingest 'it'"'"'s.json.gz' && traceq query runs_at_a_glance""")
+    assert terminal.quit() == 0
 
 
 def test_what_is_no_trace_is_refused_in_one_line(tmp_path):

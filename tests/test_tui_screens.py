@@ -116,7 +116,7 @@ def answers(command):
     return json.loads(done.out)
 
 
-@pytest.mark.parametrize("key", ["2", "3", "4"])
+@pytest.mark.parametrize("key", ["1", "2", "3", "4"])
 def test_numbers_on_the_screen_are_those_of_the_query(store, key):
     async def steps(app, pilot):
         await press(pilot, key)
@@ -145,6 +145,19 @@ def test_numbers_on_the_screen_are_those_of_the_query(store, key):
             for column in DRAWN[name]:
                 if row[column] is not None:
                     assert show_value(row[column], units[column]).split("\n")[0] in unwrapped(shown), (name, column)
+
+
+def test_a_compiled_run_is_said_to_be_one_and_no_gain_is_held_out(store):
+    async def steps(app, pilot):
+        await press(pilot, "2")
+        return app.screen.query_one("#verdict").copied()
+
+    text = drive(store, steps, run="compiled")
+    assert "this run is compiled, or replays CUDA graphs, already" in unwrapped(text)
+    assert "bound, any mode" in text
+    assert "expected" not in text
+    assert answers("traceq advise compiled")["is_compiled"]
+    assert "expected" not in traceq("advise", "compiled").out
 
 
 def unwrapped(text):

@@ -114,6 +114,12 @@ def test_every_form_of_reading_gives_rows(store, text):
     assert typed(store, text, look=lambda app: app.screen.query_one(Grid).count) > 0
 
 
+@pytest.mark.parametrize("text", ["SHOW TABLES", "-- mine\nshow all tables"])
+def test_tables_that_are_shown_are_those_of_traceq_sql(store, text):
+    found = json.loads(traceq("sql", text, "--json").out)["rows"]
+    assert typed(store, text, look=lambda app: app.screen.query_one(Grid).count) == len(found)
+
+
 def test_a_plan_is_shown_as_text(store):
     plan = typed(store, "EXPLAIN SELECT count(*) FROM kernels", look=lambda app: app.screen.query_one(Prose).copied())
     assert "gpu_activities" in plan

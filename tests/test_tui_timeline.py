@@ -12,7 +12,7 @@ from tuirun import drive, press, seen, settle
 from traceq.ingest.pipeline import Options, ingest
 from traceq.show.palette import sign
 from traceq.show.text import short_name
-from traceq.tui.access import Access, Asked
+from traceq.tui.access import AT_ONCE, Access, Asked, Statement
 from traceq.tui.screens import timeline
 from traceq.tui.tiles import COARSE, Tiles
 from traceq.tui.widgets.gantt import Gantt
@@ -24,6 +24,7 @@ RANKS = [FIXTURES / "made" / f"ranks-{n}.json" for n in (0, 1)]
 NSYS = FIXTURES / "nsys" / "reduce-overhead-node.sqlite"
 CPU = FIXTURES / "cases" / "hand-33-launches-but-no-kernels" / "input.json"
 HOSTILE = FIXTURES / "cases" / "hand-69-tui-names-that-look-like-markup" / "input.json"
+SLOW = Statement("SELECT count(*) FROM range(1000000000) AS a, range(1000) AS b WHERE a.range * b.range % 7 = 3")
 FIRST_STEP = 3
 SIZE = (120, 40)
 
@@ -141,6 +142,42 @@ def test_0_wins_over_a_jump_that_is_under_way(store):
     assert drive(store, steps, size=SIZE, run="eager") == 0
 
 
+def inked(gantt):
+    return {lane: set(cells) for lane, cells in gantt._cells.items()}
+
+
+@pytest.mark.parametrize("key", ["plus", "minus", "l", "0"])
+def test_a_key_draws_at_once_what_is_here_and_then_its_own_cells(store, key):
+    """While no question gets its turn, a cell of the new span is drawn as the old one that its middle lies in."""
+
+    async def steps(app, pilot):
+        await press(pilot, "5", "plus", "l")
+        gantt = app.screen.query_one(Gantt)
+        pictures = [(gantt.span, inked(gantt), str(gantt.border_subtitle))]
+        busy = [asyncio.create_task(app.access.answer(SLOW)) for _ in range(AT_ONCE)]
+        await pilot.pause(0.1)
+        await pilot.press(key)
+        pictures.append((gantt.span, inked(gantt), str(gantt.border_subtitle)))
+        for task in busy:
+            task.cancel()
+        await asyncio.gather(*busy, return_exceptions=True)
+        await settle(pilot)
+        return [*pictures, (gantt.span, inked(gantt), str(gantt.border_subtitle))], app.screen.subject().command()
+
+    pictures, command = drive(store, steps, size=(150, 60), run="eager")
+    (old, old_ink, _), (span, ink, told), (last, last_ink, told_last) = pictures
+    assert span != old
+    for lane, cells in ink.items():
+        middles = {cell: old.cell_of(span.at(cell) + span.cell_ns // 2) for cell in range(span.cells)}
+        assert cells == {cell for cell, place in middles.items() if place in old_ink[lane]}
+    assert (told.startswith("… "), told_last) == (True, told.removeprefix("… "))
+    assert last == span
+    answered = {}
+    for row in answers(command):
+        answered.setdefault((row["kind"], row["lane"], row["depth"]), set()).add(row["cell"])
+    assert {lane: cells for lane, cells in last_ink.items() if cells} == answered
+
+
 def test_s_goes_from_step_to_step_and_says_when_there_is_no_more(store):
     starts = [place("step", step=n)["start_ns"] for n in (3, 4, 5)]
     for keys, at in ((["s"], 1), (["s", "s"], 2), (["s", "s", "s"], 2), (["s", "s", "S"], 1)):
@@ -185,6 +222,29 @@ def test_k_finds_the_longest_kernel_in_sight_and_enter_makes_it_large(store):
     assert (row["name"], row["start_ns"]) == (longest["name"], longest["start_ns"])
     assert span.start_ns <= longest["start_ns"]
     assert longest["start_ns"] + longest["dur_ns"] <= span.end_ns <= longest["start_ns"] + 3 * longest["dur_ns"]
+
+
+def test_keys_in_haste_are_all_answered_each_from_where_the_one_before_arrived(store):
+    async def steps(app, pilot):
+        await press(pilot, "5")
+        gantt, places = app.screen.query_one(Gantt), []
+        for hasty in (False, True):
+            await press(pilot, "0", "home", *["plus"] * 9)
+            for action in ("next_gap", "next_gap", "next_gap", "previous_gap"):
+                app.screen.action_jump(action)
+                if not hasty:
+                    await settle(pilot)
+            app.screen.action_longest()
+            if not hasty:
+                await settle(pilot)
+            app.screen.action_fit()
+            await settle(pilot)
+            places.append((gantt.span, gantt.cursor, gantt.place, app.screen.query_one(Named).rows[0]["item"]))
+        return places
+
+    one_by_one, in_haste = drive(store, steps, size=SIZE, run="eager")
+    assert in_haste == one_by_one
+    assert one_by_one[2]["kind"] == "stream"
 
 
 def test_it_zooms_to_single_nanoseconds_and_no_further(store):

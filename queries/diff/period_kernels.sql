@@ -37,10 +37,40 @@ windows AS (
         w.pid,
         w.start_ns,
         w.end_ns,
-        sum(w.end_ns - w.start_ns) OVER (PARTITION BY w.trace_id, w.pid ORDER BY w.start_ns, w.step) - (w.end_ns - w.start_ns) AS before_ns
+        sum(w.end_ns - w.start_ns) OVER (PARTITION BY w.trace_id, w.pid ORDER BY w.start_ns, w.step) - (w.end_ns - w.start_ns) AS before_ns,
+        lead(w.start_ns) OVER (PARTITION BY w.trace_id, w.pid ORDER BY w.start_ns, w.step) AS next_ns
     FROM step_windows AS w
     JOIN picked AS p ON p.trace_id = w.trace_id
     WHERE NOT list_has_any(string_split(coalesce($skip::VARCHAR, ''), ','), [w.step::VARCHAR, (w.step + 1)::VARCHAR])
+),
+
+-- The time from the first window to the last in cells, 16 for each window, with one before and one after: the window that a cell begins
+-- in, and until when that is so. It answers for nearly everything at once; only what reaches the edge must be looked up for itself.
+grids AS (
+    SELECT trace_id, pid, min(start_ns) AS first_ns, 16 * count(*) AS cells, (max(end_ns) - min(start_ns)) // nullif(16 * count(*), 0) + 1 AS cell_ns
+    FROM windows
+    GROUP BY trace_id, pid
+),
+
+cells AS (
+    SELECT
+        trace_id,
+        pid,
+        cell,
+        CASE WHEN first_ns + cell * cell_ns < end_ns THEN start_ns END AS window_ns,
+        coalesce(CASE WHEN first_ns + cell * cell_ns < end_ns THEN least(end_ns, next_ns) ELSE next_ns END, 9223372036854775807) AS edge_ns
+    FROM (
+        SELECT
+            *,
+            unnest(range(
+                (start_ns - first_ns + cell_ns - 1) // nullif(cell_ns, 0), coalesce((next_ns - first_ns + cell_ns - 1) // nullif(cell_ns, 0), cells + 1)
+            )) AS cell
+        FROM windows
+        JOIN grids USING (trace_id, pid)
+    )
+    UNION ALL
+    SELECT trace_id, pid, -1, NULL, first_ns
+    FROM grids
 ),
 
 lanes AS (
@@ -51,51 +81,86 @@ lanes AS (
 ),
 
 kernel AS (
-    SELECT a.trace_id, a.activity_id, l.pid, a.start_ns, a.start_ns + a.dur_ns AS end_ns
+    SELECT
+        l.trace_id,
+        l.pid,
+        l.device,
+        CASE WHEN $by_name::BOOLEAN THEN a.category_by_name ELSE a.category END AS category,
+        a.origin,
+        a.name,
+        a.short_name,
+        a.phase,
+        CASE WHEN c.role IS DISTINCT FROM 'graph_launch' THEN a.op_id END AS op_id,
+        a.start_ns,
+        a.start_ns + a.dur_ns AS end_ns,
+        CASE WHEN a.start_ns < g.first_ns THEN -1 ELSE least((a.start_ns - g.first_ns) // nullif(g.cell_ns, 0), g.cells) END AS cell
     FROM gpu_activities AS a
     JOIN lanes AS l ON l.trace_id = a.trace_id AND l.device = a.device
+    JOIN grids AS g ON g.trace_id = l.trace_id AND g.pid = l.pid
+    LEFT JOIN api_calls AS c ON c.trace_id = a.trace_id AND c.call_id = a.launch_id
     WHERE a.kind = 'kernel' AND a.launch_id IS NOT NULL
+),
+
+-- Kernels together, but each that reaches an edge for itself.
+tallied AS (
+    SELECT
+        k.trace_id,
+        k.pid,
+        k.device,
+        k.category,
+        k.origin,
+        k.name,
+        k.short_name,
+        k.phase,
+        k.op_id,
+        c.window_ns IS NOT NULL AS is_within,
+        CASE WHEN k.end_ns >= c.edge_ns THEN k.start_ns END AS start_ns,
+        CASE WHEN k.end_ns >= c.edge_ns THEN k.end_ns END AS end_ns,
+        count(*) AS kernels,
+        sum(k.start_ns - c.window_ns) AS after_ns,
+        sum(k.end_ns - k.start_ns) AS ns
+    FROM kernel AS k
+    JOIN cells AS c ON c.trace_id = k.trace_id AND c.pid = k.pid AND c.cell = k.cell
+    GROUP BY ALL
 ),
 
 -- The time of a kernel inside the windows is the time of all windows before its end less that before its start.
 begun AS (
     SELECT
-        k.*,
-        coalesce(k.start_ns < w.end_ns, false) AS is_inside,
-        k.start_ns - w.start_ns AS after_ns,
+        k.* EXCLUDE (after_ns),
+        CASE WHEN k.start_ns IS NULL THEN k.is_within ELSE coalesce(k.start_ns < w.end_ns, false) END AS is_inside,
+        CASE WHEN k.start_ns IS NULL THEN k.after_ns ELSE k.kernels * (k.start_ns - w.start_ns) END AS after_ns,
         coalesce(w.before_ns + least(k.start_ns, w.end_ns) - w.start_ns, 0) AS from_ns
-    FROM kernel AS k
+    FROM tallied AS k
     ASOF LEFT JOIN windows AS w ON k.trace_id = w.trace_id AND k.pid = w.pid AND k.start_ns >= w.start_ns
 ),
 
 clipped AS (
     SELECT
         k.trace_id,
-        k.activity_id,
-        k.is_inside,
-        k.after_ns,
-        coalesce(w.before_ns + least(k.end_ns, w.end_ns) - w.start_ns, 0) - k.from_ns AS ns
+        k.device,
+        k.category,
+        k.origin,
+        k.name,
+        k.short_name,
+        k.phase,
+        k.op_id,
+        CASE WHEN k.is_inside THEN k.kernels ELSE 0 END AS kernels,
+        CASE WHEN k.is_inside THEN k.after_ns END AS after_ns,
+        CASE
+            WHEN k.start_ns IS NOT NULL THEN k.kernels * (coalesce(w.before_ns + least(k.end_ns, w.end_ns) - w.start_ns, 0) - k.from_ns)
+            WHEN k.is_within THEN k.ns
+            ELSE 0
+        END AS ns
     FROM begun AS k
     ASOF LEFT JOIN windows AS w ON k.trace_id = w.trace_id AND k.pid = w.pid AND k.end_ns >= w.start_ns
 ),
 
 known AS (
     SELECT
-        a.trace_id,
-        a.device,
-        CASE WHEN $by_name::BOOLEAN THEN a.category_by_name ELSE a.category END AS category,
-        a.origin,
-        a.name,
-        a.short_name,
-        a.phase,
-        CASE WHEN l.role IS DISTINCT FROM 'graph_launch' THEN a.op_id END AS op_id,
-        count(*) FILTER (c.is_inside) AS kernels,
-        sum(c.after_ns) FILTER (c.is_inside) AS after_ns,
-        sum(c.ns) AS ns
-    FROM clipped AS c
-    JOIN gpu_activities AS a ON a.trace_id = c.trace_id AND a.activity_id = c.activity_id
-    LEFT JOIN api_calls AS l ON l.trace_id = a.trace_id AND l.call_id = a.launch_id
-    WHERE c.is_inside OR c.ns > 0
+        trace_id, device, category, origin, name, short_name, phase, op_id, sum(kernels) AS kernels, sum(after_ns) AS after_ns, sum(ns) AS ns
+    FROM clipped
+    WHERE kernels > 0 OR ns > 0
     GROUP BY ALL
 ),
 

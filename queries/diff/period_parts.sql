@@ -29,10 +29,40 @@ windows AS (
         w.pid,
         w.start_ns,
         w.end_ns,
-        sum(w.end_ns - w.start_ns) OVER (PARTITION BY w.trace_id, w.pid ORDER BY w.start_ns, w.step) - (w.end_ns - w.start_ns) AS before_ns
+        sum(w.end_ns - w.start_ns) OVER (PARTITION BY w.trace_id, w.pid ORDER BY w.start_ns, w.step) - (w.end_ns - w.start_ns) AS before_ns,
+        lead(w.start_ns) OVER (PARTITION BY w.trace_id, w.pid ORDER BY w.start_ns, w.step) AS next_ns
     FROM step_windows AS w
     JOIN picked AS p ON p.trace_id = w.trace_id
     WHERE NOT list_has_any(string_split(coalesce($skip::VARCHAR, ''), ','), [w.step::VARCHAR, (w.step + 1)::VARCHAR])
+),
+
+-- The time from the first window to the last in cells, 16 for each window, with one before and one after: the window that a cell begins
+-- in, and until when that is so. It answers for nearly everything at once; only what reaches the edge must be looked up for itself.
+grids AS (
+    SELECT trace_id, pid, min(start_ns) AS first_ns, 16 * count(*) AS cells, (max(end_ns) - min(start_ns)) // nullif(16 * count(*), 0) + 1 AS cell_ns
+    FROM windows
+    GROUP BY trace_id, pid
+),
+
+cells AS (
+    SELECT
+        trace_id,
+        pid,
+        cell,
+        CASE WHEN first_ns + cell * cell_ns < end_ns THEN start_ns END AS window_ns,
+        coalesce(CASE WHEN first_ns + cell * cell_ns < end_ns THEN least(end_ns, next_ns) ELSE next_ns END, 9223372036854775807) AS edge_ns
+    FROM (
+        SELECT
+            *,
+            unnest(range(
+                (start_ns - first_ns + cell_ns - 1) // nullif(cell_ns, 0), coalesce((next_ns - first_ns + cell_ns - 1) // nullif(cell_ns, 0), cells + 1)
+            )) AS cell
+        FROM windows
+        JOIN grids USING (trace_id, pid)
+    )
+    UNION ALL
+    SELECT trace_id, pid, -1, NULL, first_ns
+    FROM grids
 ),
 
 -- A process's periods are taken on every device that it works on in a step.
@@ -79,18 +109,45 @@ spans AS (
 ),
 
 placed AS (
-    SELECT l.trace_id, l.pid, l.device, s.part, s.what, s.start_ns, s.end_ns
+    SELECT
+        l.trace_id,
+        l.pid,
+        l.device,
+        s.part,
+        s.what,
+        s.start_ns,
+        s.end_ns,
+        CASE WHEN s.start_ns < g.first_ns THEN -1 ELSE least((s.start_ns - g.first_ns) // nullif(g.cell_ns, 0), g.cells) END AS cell
     FROM spans AS s
     JOIN lanes AS l ON l.trace_id = s.trace_id AND l.device = s.device
+    JOIN grids AS g ON g.trace_id = l.trace_id AND g.pid = l.pid
+),
+
+-- Spans together, but each that reaches an edge for itself.
+tallied AS (
+    SELECT
+        s.trace_id,
+        s.pid,
+        s.device,
+        s.part,
+        s.what,
+        c.window_ns IS NOT NULL AS is_within,
+        CASE WHEN s.end_ns >= c.edge_ns THEN s.start_ns END AS start_ns,
+        CASE WHEN s.end_ns >= c.edge_ns THEN s.end_ns END AS end_ns,
+        count(*) AS activities,
+        sum(s.end_ns - s.start_ns) AS ns
+    FROM placed AS s
+    JOIN cells AS c ON c.trace_id = s.trace_id AND c.pid = s.pid AND c.cell = s.cell
+    GROUP BY ALL
 ),
 
 -- The time of a span inside the windows is the time of all windows before its end less that before its start.
 begun AS (
     SELECT
         s.*,
-        coalesce(s.start_ns < w.end_ns, false) AS is_inside,
+        CASE WHEN s.start_ns IS NULL THEN s.is_within ELSE coalesce(s.start_ns < w.end_ns, false) END AS is_inside,
         coalesce(w.before_ns + least(s.start_ns, w.end_ns) - w.start_ns, 0) AS from_ns
-    FROM placed AS s
+    FROM tallied AS s
     ASOF LEFT JOIN windows AS w ON s.trace_id = w.trace_id AND s.pid = w.pid AND s.start_ns >= w.start_ns
 ),
 
@@ -100,14 +157,18 @@ clipped AS (
         s.device,
         s.part,
         s.what,
-        s.is_inside,
-        coalesce(w.before_ns + least(s.end_ns, w.end_ns) - w.start_ns, 0) - s.from_ns AS ns
+        CASE WHEN s.is_inside THEN s.activities ELSE 0 END AS activities,
+        CASE
+            WHEN s.start_ns IS NOT NULL THEN s.activities * (coalesce(w.before_ns + least(s.end_ns, w.end_ns) - w.start_ns, 0) - s.from_ns)
+            WHEN s.is_within THEN s.ns
+            ELSE 0
+        END AS ns
     FROM begun AS s
     ASOF LEFT JOIN windows AS w ON s.trace_id = w.trace_id AND s.pid = w.pid AND s.end_ns >= w.start_ns
 ),
 
 summed AS (
-    SELECT trace_id, device, part, what, count(*) FILTER (is_inside) AS activities, sum(ns)::BIGINT AS ns
+    SELECT trace_id, device, part, what, sum(activities)::BIGINT AS activities, sum(ns)::BIGINT AS ns
     FROM clipped
     GROUP BY ALL
 ),

@@ -19,22 +19,48 @@
 -- order: run, dur_ns DESC
 -- example: traceq query longest_gaps --run eager -p top=5
 
-WITH long AS (
-    SELECT l.run, l.rank, g.*
+WITH listed AS NOT MATERIALIZED (
+    SELECT l.run, l.rank, g.trace_id, g.gap_id, g.device, g.step, g.start_ns, g.dur_ns, g.host_ns, g.after_id
     FROM gaps AS g
     JOIN labels AS l USING (trace_id)
     WHERE
         l.run = coalesce($run::VARCHAR, l.run)
         AND g.dur_ns >= coalesce($min_ns::BIGINT, 0)
-    QUALIFY
-        row_number() OVER (PARTITION BY l.run ORDER BY g.dur_ns DESC, l.rank, g.device, g.start_ns, g.trace_id) <= coalesce($top::BIGINT, 9223372036854775807)
 ),
 
+-- The length of the last gap that is shown: gaps are sorted only from there on. There are fewer lengths than gaps.
+lengths AS (
+    SELECT run, dur_ns, sum(count(*)) OVER (PARTITION BY run ORDER BY dur_ns DESC) AS gaps
+    FROM listed
+    GROUP BY run, dur_ns
+),
+
+least AS (
+    SELECT run, coalesce(max(dur_ns) FILTER (gaps >= $top::BIGINT), 0) AS dur_ns
+    FROM lengths
+    GROUP BY run
+),
+
+long AS (
+    SELECT *
+    FROM listed
+    WHERE $top::BIGINT IS NULL
+    UNION ALL
+    (
+        SELECT g.*
+        FROM listed AS g
+        JOIN least AS t ON t.run = g.run AND g.dur_ns >= t.dur_ns
+        WHERE $top::BIGINT IS NOT NULL
+        QUALIFY row_number() OVER (PARTITION BY g.run ORDER BY g.dur_ns DESC, g.rank, g.device, g.start_ns, g.trace_id) <= $top::BIGINT
+    )
+),
+
+-- The larger part of each; of two that are equal that before the launch.
 larger AS (
-    SELECT p.trace_id, p.gap_id, p.cause, p.evidence, p.op_id
-    FROM gap_parts AS p
-    JOIN long AS g ON g.trace_id = p.trace_id AND g.gap_id = p.gap_id
-    QUALIFY row_number() OVER (PARTITION BY p.trace_id, p.gap_id ORDER BY p.ns DESC, p.part) = 1
+    SELECT g.*, p.cause, p.evidence, p.op_id
+    FROM long AS g
+    LEFT JOIN gap_parts AS p
+        ON p.trace_id = g.trace_id AND p.gap_id = g.gap_id AND (2 * p.ns > g.dur_ns OR (2 * p.ns = g.dur_ns AND p.part <> 'launch'))
 )
 
 SELECT
@@ -44,13 +70,12 @@ SELECT
     g.step,
     g.start_ns,
     g.dur_ns,
-    p.cause,
-    p.evidence,
+    g.cause,
+    g.evidence,
     o.name AS op,
     g.host_ns,
     k.name AS next_work
-FROM long AS g
-LEFT JOIN larger AS p ON p.trace_id = g.trace_id AND p.gap_id = g.gap_id
-LEFT JOIN ops AS o ON o.trace_id = p.trace_id AND o.op_id = p.op_id
+FROM larger AS g
+LEFT JOIN ops AS o ON o.trace_id = g.trace_id AND o.op_id = g.op_id
 LEFT JOIN gpu_activities AS k ON k.trace_id = g.trace_id AND k.activity_id = g.after_id
 ORDER BY g.run, g.dur_ns DESC, g.rank, g.device, g.start_ns, g.trace_id

@@ -46,74 +46,14 @@ frame AS (
     FROM (SELECT *, least(greatest(coalesce($cells::BIGINT, 100), 1), 65536) AS cells FROM picked)
 ),
 
-named AS (
-    SELECT pid, tid, CASE WHEN count(*) OVER (PARTITION BY name) = 1 THEN name ELSE format('{} {}/{}', name, pid, tid) END AS name
-    FROM threads
-    JOIN picked USING (trace_id)
-    WHERE name IS NOT NULL
-),
-
--- The bounds are repeated in each part: as plain numbers they let DuckDB skip what lies outside.
-on_thread AS (
-    SELECT trace_id, 'ops' AS kind, pid, tid, depth, op_id AS item, name, phase AS what, start_ns, dur_ns
-    FROM ops
-    WHERE
-        start_ns < coalesce($start_ns::BIGINT, 0) + coalesce($cell_ns::BIGINT * coalesce($cells::BIGINT, 100), 4000000000000000000)
-        AND start_ns + dur_ns > coalesce($start_ns::BIGINT, 0)
-        AND start_ns >= coalesce($start_ns::BIGINT, 0) - coalesce($reach_ns::BIGINT, 4000000000000000000)
-    UNION ALL
-    SELECT trace_id, 'calls', pid, tid, 0, call_id, name, role, start_ns, dur_ns
-    FROM api_calls
-    WHERE
-        start_ns < coalesce($start_ns::BIGINT, 0) + coalesce($cell_ns::BIGINT * coalesce($cells::BIGINT, 100), 4000000000000000000)
-        AND start_ns + dur_ns > coalesce($start_ns::BIGINT, 0)
-        AND start_ns >= coalesce($start_ns::BIGINT, 0) - coalesce($reach_ns::BIGINT, 4000000000000000000)
-    UNION ALL
-    SELECT trace_id, 'ranges', pid, tid, coalesce(depth, 0), range_id, name, kind, start_ns, dur_ns
-    FROM ranges
-    WHERE
-        start_ns < coalesce($start_ns::BIGINT, 0) + coalesce($cell_ns::BIGINT * coalesce($cells::BIGINT, 100), 4000000000000000000)
-        AND start_ns + dur_ns > coalesce($start_ns::BIGINT, 0)
-        AND kind NOT IN ('step', 'window')
-),
-
-parts AS (
-    SELECT
-        p.trace_id,
-        g.device,
-        -- a gap is one part or two
-        g.gap_id * 2 + CASE WHEN p.part = 'launch' THEN 1 ELSE 0 END AS item,
-        p.cause,
-        g.start_ns + CASE WHEN p.part = 'launch' THEN g.dur_ns - p.ns ELSE 0 END AS start_ns,
-        p.ns AS dur_ns
-    FROM gap_parts AS p
-    JOIN (
-        SELECT *
-        FROM gaps
-        WHERE
-            start_ns < coalesce($start_ns::BIGINT, 0) + coalesce($cell_ns::BIGINT * coalesce($cells::BIGINT, 100), 4000000000000000000)
-            AND start_ns + dur_ns > coalesce($start_ns::BIGINT, 0)
-            AND start_ns >= coalesce($start_ns::BIGINT, 0) - coalesce($reach_ns::BIGINT, 4000000000000000000)
-    ) AS g ON g.trace_id = p.trace_id AND g.gap_id = p.gap_id
-),
-
+-- As plain numbers the bounds let DuckDB skip what lies outside; steps and ranges may be longer than `reach_ns`.
 items AS (
-    SELECT
-        trace_id, 'stream' AS kind, format('GPU {} stream {}', device, coalesce(stream::VARCHAR, '?')) AS lane, 0 AS depth,
-        activity_id AS item, name, coalesce(category, kind) AS what, start_ns, dur_ns
-    FROM gpu_activities
+    SELECT *
+    FROM timeline_items
     WHERE
-        start_ns < coalesce($start_ns::BIGINT, 0) + coalesce($cell_ns::BIGINT * coalesce($cells::BIGINT, 100), 4000000000000000000)
-        AND start_ns + dur_ns > coalesce($start_ns::BIGINT, 0)
-        AND start_ns >= coalesce($start_ns::BIGINT, 0) - coalesce($reach_ns::BIGINT, 4000000000000000000)
-    UNION ALL
-    SELECT trace_id, 'idle', format('GPU {} idle', device), 0, item, cause, cause, start_ns, dur_ns FROM parts
-    UNION ALL
-    SELECT trace_id, 'steps', 'steps', 0, step, coalesce(name, format('step {}', step)), 'step', start_ns, dur_ns FROM steps
-    UNION ALL
-    SELECT t.trace_id, t.kind, coalesce(n.name, format('thread {}', coalesce(t.tid, '?'))), t.depth, t.item, t.name, t.what, t.start_ns, t.dur_ns
-    FROM on_thread AS t
-    LEFT JOIN named AS n ON n.pid = t.pid AND n.tid = t.tid
+        from_ns < coalesce($start_ns::BIGINT, 0) + coalesce($cell_ns::BIGINT * coalesce($cells::BIGINT, 100), 4000000000000000000)
+        AND till_ns > coalesce($start_ns::BIGINT, 0)
+        AND (kind IN ('steps', 'ranges') OR from_ns >= coalesce($start_ns::BIGINT, 0) - coalesce($reach_ns::BIGINT, 4000000000000000000))
 ),
 
 cut AS (

@@ -26,13 +26,6 @@ WITH picked AS (
     LIMIT 1
 ),
 
-named AS (
-    SELECT pid, tid, CASE WHEN count(*) OVER (PARTITION BY name) = 1 THEN name ELSE format('{} {}/{}', name, pid, tid) END AS name
-    FROM threads
-    JOIN picked USING (trace_id)
-    WHERE name IS NOT NULL
-),
-
 streams AS (
     SELECT trace_id, device, stream, count(*) AS items, min(start_ns) AS start_ns, max(start_ns + dur_ns) AS end_ns, max(dur_ns) AS longest_ns
     FROM gpu_activities
@@ -62,7 +55,7 @@ threads_of AS (
         t.trace_id, t.kind, coalesce(n.name, format('thread {}', coalesce(t.tid, '?'))) AS lane, t.depth,
         sum(t.items)::BIGINT AS items, min(t.start_ns) AS start_ns, max(t.end_ns) AS end_ns, max(t.longest_ns) AS longest_ns
     FROM on_thread AS t
-    LEFT JOIN named AS n ON n.pid = t.pid AND n.tid = t.tid
+    LEFT JOIN thread_names AS n ON n.trace_id = t.trace_id AND n.pid = t.pid AND n.tid = t.tid
     WHERE t.trace_id = (SELECT trace_id FROM picked)
     GROUP BY ALL
 ),

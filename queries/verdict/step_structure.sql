@@ -25,10 +25,8 @@ WITH picked AS (
     WHERE run = coalesce($run::VARCHAR, run) AND invisible_replays = 0
 ),
 
-work AS (
+work AS NOT MATERIALIZED (
     SELECT
-        p.run,
-        p.rank,
         a.trace_id,
         a.pid,
         a.step,
@@ -51,29 +49,49 @@ work AS (
 ),
 
 -- An optimizer alone is what would be compiled.
+counted AS (
+    SELECT
+        trace_id,
+        pid,
+        step,
+        bool_and(part = 'optimizer') AS is_optimizer,
+        count(*) AS launched,
+        count(*) FILTER (part = 'kept') AS kept,
+        count(*) FILTER (part = 'optimizer') AS optimizer,
+        coalesce(sum(dur_ns) FILTER (part = 'optimizer'), 0) AS optimizer_ns,
+        bool_or(phase = 'backward') AS has_backward
+    FROM work
+    GROUP BY trace_id, pid, step
+),
+
 judged AS (
     SELECT
-        *,
-        CASE
-            WHEN part = 'optimizer' AND bool_and(part = 'optimizer') OVER (PARTITION BY trace_id, pid, step) THEN 'fusible'
-            ELSE part
-        END AS what
-    FROM work
+        w.trace_id,
+        w.pid,
+        w.step,
+        w.device,
+        w.stream,
+        w.activity_id,
+        w.start_ns,
+        w.dur_ns,
+        w.part = 'fusible' OR c.is_optimizer AS is_fusible
+    FROM work AS w
+    JOIN counted AS c ON c.trace_id = w.trace_id AND c.pid = w.pid AND c.step = w.step
 ),
 
 marked AS (
     SELECT
         *,
-        sum(CASE WHEN what = 'fusible' THEN 0 ELSE 1 END) OVER (
+        sum(CASE WHEN is_fusible THEN 0 ELSE 1 END) OVER (
             PARTITION BY trace_id, pid, step, device, stream ORDER BY start_ns, activity_id
         ) AS before
     FROM judged
 ),
 
 groups_of AS (
-    SELECT run, rank, trace_id, pid, step, device, stream, before, count(*) AS kernels, sum(dur_ns) AS ns, max(dur_ns) AS longest_ns
+    SELECT trace_id, pid, step, device, stream, before, count(*) AS kernels, sum(dur_ns) AS ns, max(dur_ns) AS longest_ns
     FROM marked
-    WHERE what = 'fusible'
+    WHERE is_fusible
     GROUP BY ALL
 ),
 
@@ -87,35 +105,19 @@ late AS (
     SELECT a.trace_id, a.pid, a.step, sum(p.ns) AS python_ns
     FROM gap_parts AS p
     JOIN gaps AS g USING (trace_id, gap_id)
-    JOIN work AS a ON a.trace_id = g.trace_id AND a.activity_id = g.after_id
+    JOIN gpu_activities AS a ON a.trace_id = g.trace_id AND a.activity_id = g.after_id
     WHERE p.cause = 'python' AND a.phase = 'optimizer'
     GROUP BY ALL
-),
-
-counted AS (
-    SELECT
-        run,
-        rank,
-        trace_id,
-        pid,
-        step,
-        count(*) AS launched,
-        count(*) FILTER (what = 'kept') AS kept,
-        count(*) FILTER (what = 'optimizer') AS optimizer,
-        coalesce(sum(dur_ns) FILTER (what = 'optimizer'), 0) AS optimizer_ns,
-        bool_or(phase = 'backward') AS has_backward
-    FROM judged
-    GROUP BY run, rank, trace_id, pid, step
 )
 
 SELECT
-    c.run,
-    c.rank,
+    p.run,
+    p.rank,
     c.step,
     c.launched,
     c.kept,
-    c.optimizer,
-    c.optimizer_ns::BIGINT AS optimizer_ns,
+    CASE WHEN c.is_optimizer THEN 0 ELSE c.optimizer END AS optimizer,
+    CASE WHEN c.is_optimizer THEN 0 ELSE c.optimizer_ns END::BIGINT AS optimizer_ns,
     coalesce(f.kernels, 0)::BIGINT AS fusible,
     coalesce(f.ns, 0)::BIGINT AS fusible_ns,
     coalesce(f.fusible_groups, 0) AS fusible_groups,
@@ -123,6 +125,7 @@ SELECT
     coalesce(l.python_ns, 0)::BIGINT AS optimizer_python_ns,
     c.has_backward
 FROM counted AS c
+JOIN picked AS p USING (trace_id)
 LEFT JOIN late AS l ON l.trace_id = c.trace_id AND l.pid = c.pid AND l.step = c.step
 LEFT JOIN fused AS f ON f.trace_id = c.trace_id AND f.pid = c.pid AND f.step = c.step
-ORDER BY c.run, c.rank, c.step, c.pid, c.trace_id
+ORDER BY p.run, p.rank, c.step, c.pid, c.trace_id

@@ -92,6 +92,7 @@ class Advice:
     run: str
     step_ns: int
     is_profiled: bool
+    is_compiled: bool
     split_ns: dict[str, int]
     fusible_floor_ns: int | None
     ceilings: Ceilings
@@ -104,6 +105,11 @@ class Advice:
     evidence: tuple[str, ...]
     not_visible: tuple[str, ...]
     reached: Reached | None
+
+    @property
+    def prospects(self) -> dict[str, Expected]:
+        """What people are told to expect; nothing of a run that is compiled already."""
+        return {} if self.is_compiled else self.expected
 
 
 @dataclass(frozen=True)
@@ -173,6 +179,7 @@ def advise(con: duckdb.DuckDBPyConnection, run: str, reached: str | None = None)
         run=run,
         step_ns=round(program.step),
         is_profiled=side.step is None,
+        is_compiled=is_compiled,
         split_ns=split,
         fusible_floor_ns=_floor(con, run, split["fusible"]),
         ceilings=ceilings,
@@ -182,7 +189,7 @@ def advise(con: duckdb.DuckDBPyConnection, run: str, reached: str | None = None)
         because=because,
         gain_class=gain,
         confidence=_confidence(side, expected, blockers),
-        evidence=_evidence(program, split, ceilings, expected),
+        evidence=_evidence(program, split, ceilings, {} if is_compiled else expected),
         not_visible=hidden,
         reached=_reached(con, reached, program, side) if reached else None,
     )
@@ -460,7 +467,12 @@ def _evidence(p: Program, split: dict[str, int], c: Ceilings, expected: dict[str
         f"{p.groups:.4g}, whose longest kernels take {show_ns(p.longest_ns)}",
         f"the host takes {show_ns(round(p.per_launch))} for each of {p.launched:.4g} kernels, copies and memsets"
         + ("" if p.is_host_bound else " (assumed: the GPU is the limit)"),
-        f"bounds: {', '.join(bounds) or 'none without an un-profiled step'}; expected: {'; '.join(ranges)}",
+        "; ".join(
+            [
+                f"bounds: {', '.join(bounds) or 'none without an un-profiled step'}",
+                *([f"expected: {'; '.join(ranges)}"] if ranges else []),
+            ]
+        ),
     )
 
 

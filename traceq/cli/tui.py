@@ -42,7 +42,7 @@ def command(path: Path | None, run_label: str | None, is_served: bool, host: str
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     if not (is_terminal or is_served or os.environ.get("TEXTUAL_DRIVER")):
         raise TraceqError("traceq tui needs a terminal", "traceq query answers in a pipe", Status.USAGE)
-    with _store(path) as store:
+    with _store(path) as (store, trace):
         if is_served:
             from traceq.tui.serve import serve
 
@@ -50,23 +50,23 @@ def command(path: Path | None, run_label: str | None, is_served: bool, host: str
         else:
             from traceq.tui.app import TraceqApp
 
-            TraceqApp(store, run_label).run()
+            TraceqApp(store, run_label, trace).run()
 
 
 @contextlib.contextmanager
-def _store(path: Path | None) -> Iterator[Path]:
-    """The store to look at; of a trace, one that is gone afterwards."""
+def _store(path: Path | None) -> Iterator[tuple[Path, Path | None]]:
+    """The store to look at; of a trace, one that is gone afterwards, and the trace."""
     if path is None and not os.environ.get("TRACEQ_STORE"):
         from traceq.tui.access import newest_store
 
         path = newest_store(Path())
     if path is None or _is_store(path):
-        yield store_path(path)
+        yield store_path(path), None
         return
     with tempfile.TemporaryDirectory(prefix="traceq-tui-") as folder:
         store = Path(folder) / "trace.duckdb"
         _ingest(path, store)
-        yield store
+        yield store, path
 
 
 def _is_store(path: Path) -> bool:

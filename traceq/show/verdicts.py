@@ -120,7 +120,7 @@ def _bounds(screen: Console, found: Advice) -> None:
     ]
     rows += [
         [f"expected, {mode}", _times(e.low), _times(e.likely), _times(e.high), "of the step"]
-        for mode, e in found.expected.items()
+        for mode, e in found.prospects.items()
     ]
     heads = [("", LEFT), ("worst", RIGHT), ("likely", RIGHT), ("at most", RIGHT), ("", LEFT)]
     _draw(screen, heads, [[Text(cell) for cell in row] for row in rows])

@@ -712,3 +712,26 @@ COMMENT ON COLUMN stream_idle.ns IS 'length of the part in ns, above 0';
 COMMENT ON COLUMN stream_idle.evidence IS 'what shows it: the name of the call, operator, range or Python function; NULL where the cause says all';
 COMMENT ON COLUMN stream_idle.call_id IS 'API call that the host or the GPU waited for: the synchronising one for sync, else the launch (api_calls.call_id); NULL without a launch';
 COMMENT ON COLUMN stream_idle.op_id IS 'operator that was being dispatched: around the launch, or around the call that waited (ops.op_id); NULL if none was';
+
+-- thread_names --------------------------------------------------------------------------------------------------------
+
+COMMENT ON VIEW thread_names IS 'the threads that have a name; where several of a trace have the same, with process and thread';
+COMMENT ON COLUMN thread_names.trace_id IS 'trace of the row (traces.trace_id)';
+COMMENT ON COLUMN thread_names.pid IS 'process as text (threads.pid)';
+COMMENT ON COLUMN thread_names.tid IS 'thread as text (threads.tid)';
+COMMENT ON COLUMN thread_names.name IS 'its name, unlike those of the other threads of the trace';
+
+-- timeline_items ------------------------------------------------------------------------------------------------------
+
+COMMENT ON VIEW timeline_items IS 'everything with a place on a timeline: GPU work, parts of gaps, steps, ranges, operators and CUDA calls';
+COMMENT ON COLUMN timeline_items.trace_id IS 'trace of the row (traces.trace_id)';
+COMMENT ON COLUMN timeline_items.kind IS 'stream (GPU work), idle (parts of gaps), steps, ranges, ops or calls';
+COMMENT ON COLUMN timeline_items.lane IS 'the device and stream, or the thread';
+COMMENT ON COLUMN timeline_items.depth IS 'how many of the same kind are around it; 0 where nothing nests';
+COMMENT ON COLUMN timeline_items.item IS 'its id among its kind; of a part of a gap, twice gaps.gap_id, and one more for a part after the launch';
+COMMENT ON COLUMN timeline_items.name IS 'its name; of idle time its cause';
+COMMENT ON COLUMN timeline_items.what IS 'category, cause, phase, role or kind';
+COMMENT ON COLUMN timeline_items.start_ns IS 'start in ns from the first usable time of the trace';
+COMMENT ON COLUMN timeline_items.dur_ns IS 'length in ns';
+COMMENT ON COLUMN timeline_items.from_ns IS 'start in ns; of a part of a gap that of the gap: a condition on it reads only what is near';
+COMMENT ON COLUMN timeline_items.till_ns IS 'end in ns; of a part of a gap that of the gap';

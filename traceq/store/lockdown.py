@@ -17,6 +17,7 @@ from traceq.store.files import MEMORY, connect, is_text, open_store, quoted
 MEMORY_LIMIT = "2GB"
 COMMENT = r"(?:--[^\n]*\n|/\*.*?\*/|\s)*"
 EXPLAIN = re.compile(rf"{COMMENT}EXPLAIN{COMMENT}(?:ANALYZE\b|\([^)]*\))?", re.I | re.S)
+SHOW = re.compile(rf"{COMMENT}SHOW\b", re.I | re.S)
 
 
 @contextlib.contextmanager

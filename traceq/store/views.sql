@@ -65,3 +65,35 @@ SELECT
 FROM stream_gap_parts AS p
 JOIN stream_gaps AS g ON g.trace_id = p.trace_id AND g.gap_id = p.gap_id
 JOIN labels AS l ON l.trace_id = p.trace_id;
+
+CREATE VIEW thread_names AS
+SELECT
+    trace_id, pid, tid, CASE WHEN count(*) OVER (PARTITION BY trace_id, name) = 1 THEN name ELSE format('{} {}/{}', name, pid, tid) END AS name
+FROM threads
+WHERE name IS NOT NULL;
+
+CREATE VIEW timeline_items AS
+SELECT
+    trace_id, 'stream' AS kind, format('GPU {} stream {}', device, coalesce(stream::VARCHAR, '?')) AS lane, 0::BIGINT AS depth,
+    activity_id AS item, name, coalesce(category, kind) AS what, start_ns, dur_ns, start_ns AS from_ns, start_ns + dur_ns AS till_ns
+FROM gpu_activities
+UNION ALL
+-- A gap is one part or two; it is found by where the whole of it lies.
+SELECT
+    g.trace_id, 'idle', format('GPU {} idle', g.device), 0, g.gap_id * 2 + CASE WHEN p.part = 'launch' THEN 1 ELSE 0 END, p.cause, p.cause,
+    g.start_ns + CASE WHEN p.part = 'launch' THEN g.dur_ns - p.ns ELSE 0 END, p.ns, g.start_ns, g.start_ns + g.dur_ns
+FROM gap_parts AS p JOIN gaps AS g ON g.trace_id = p.trace_id AND g.gap_id = p.gap_id
+UNION ALL
+SELECT trace_id, 'steps', 'steps', 0, step, coalesce(name, format('step {}', step)), 'step', start_ns, dur_ns, start_ns, start_ns + dur_ns FROM steps
+UNION ALL
+SELECT
+    t.trace_id, t.kind, coalesce(n.name, format('thread {}', coalesce(t.tid, '?'))), t.depth, t.item, t.name, t.what, t.start_ns, t.dur_ns, t.start_ns,
+    t.start_ns + t.dur_ns
+FROM (
+    SELECT trace_id, 'ops' AS kind, pid, tid, depth, op_id AS item, name, phase AS what, start_ns, dur_ns FROM ops
+    UNION ALL
+    SELECT trace_id, 'calls', pid, tid, 0, call_id, name, role, start_ns, dur_ns FROM api_calls
+    UNION ALL
+    SELECT trace_id, 'ranges', pid, tid, coalesce(depth, 0), range_id, name, kind, start_ns, dur_ns FROM ranges WHERE kind NOT IN ('step', 'window')
+) AS t
+LEFT JOIN thread_names AS n ON n.trace_id = t.trace_id AND n.pid = t.pid AND n.tid = t.tid;

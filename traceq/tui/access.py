@@ -119,8 +119,11 @@ class Statement:
     def keep(self, con: duckdb.DuckDBPyConnection) -> tuple[Column, ...]:
         """Make the temporary table `base` of all rows; for SELECT, which EXPLAIN and PIVOT are not."""
         from traceq import query
+        from traceq.store.lockdown import SHOW
 
         self._check(con)
+        if SHOW.match(self.text):  # else the table that is made would be among those that are shown
+            return Given(self.some(con, None), ("sql", self.text)).keep(con)
         _make_base(con, self.text, {})
         return query.fetch(con, "SELECT * FROM base LIMIT 0", {}, None)[0]
 

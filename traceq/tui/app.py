@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from textual.binding import Binding
 from traceq.errors import TraceqError
 from traceq.show.text import printable
 from traceq.store.path import DEFAULT
-from traceq.tui.access import Access, Asked, ClosedError, explain
+from traceq.tui.access import Access, Ask, Asked, ClosedError, explain
 from traceq.tui.moment import Moment
 from traceq.tui.palette import Palette
 from traceq.tui.screens.diff import Diff
@@ -32,7 +33,10 @@ WATCH_S = 1.0
 
 
 class TraceqApp(App[None]):
-    """`traceq tui`: looks at one store; `run` is the label to begin with."""
+    """`traceq tui`: looks at one store; `run` is the label to begin with.
+
+    `trace` is the file that the store was made of for this time only: commands begin with reading it.
+    """
 
     TITLE = "traceq"
     COMMANDS = App.COMMANDS | {Palette}
@@ -47,12 +51,13 @@ class TraceqApp(App[None]):
         Binding("q", "quit", "Quit"),
     ]
 
-    def __init__(self, store: Path, run: str | None = None) -> None:
+    def __init__(self, store: Path, run: str | None = None, trace: Path | None = None) -> None:
         super().__init__()
         self.register_theme(DARK)
         self.register_theme(LIGHT)
         self.theme = DARK.name
         self.access = Access(store)
+        self.trace = trace
         self.run_label = run
         self.runs: list[dict[str, Any]] = []
         self.pair: tuple[str, str] | None = None
@@ -78,7 +83,17 @@ class TraceqApp(App[None]):
     def named_store(self) -> Path | None:
         """The store as commands must name it; None where they find it themselves."""
         path = self.access.path
-        return None if str(path) == (os.environ.get("TRACEQ_STORE") or DEFAULT) else path
+        return None if self.trace or str(path) == (os.environ.get("TRACEQ_STORE") or DEFAULT) else path
+
+    @property
+    def looked_at(self) -> str:
+        """What a person calls the file that is looked at."""
+        return (self.trace or self.access.path).name
+
+    def command(self, asked: Ask) -> str:
+        """The command that answers the same."""
+        first = f"{shlex.join(['traceq', 'ingest', str(self.trace)])} && " if self.trace else ""
+        return first + asked.command(self.named_store)
 
     def lack(self, needs: str) -> tuple[str, str] | None:
         """Why a screen that needs this cannot show it, and what to do."""

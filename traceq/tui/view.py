@@ -138,7 +138,7 @@ class View(Screen[None]):
     def command(self) -> str:
         """The `traceq` command that answers what is in focus."""
         asked = self.subject()
-        return asked.command(self.app.named_store) if asked else ""
+        return self.app.command(asked) if asked else ""
 
     def copied(self) -> str:
         """What `y` copies."""
@@ -287,7 +287,7 @@ class View(Screen[None]):
         if not self._waiting:
             self._frame = 0
         words = [
-            self.app.access.path.name,
+            self.app.looked_at,
             *([self.app.run_label] if self.app.run_label and self.NEEDS in ("run", "gpu") else []),
         ]
         words += [view.crumb for view in self.app.screen_stack if isinstance(view, View)]

@@ -36,6 +36,8 @@ class Overview(View):
     Overview .column { width: 1fr; height: auto; }
     Overview.-narrow Horizontal { layout: vertical; }
     Overview Horizontal { height: auto; }
+    /* with or without a bar on the right the panels are as wide: else it decides whether it is needed */
+    Overview VerticalScroll { scrollbar-gutter: stable; }
     """
 
     def body(self) -> ComposeResult:

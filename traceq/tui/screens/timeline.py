@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from textual import on
 from textual.app import ComposeResult
@@ -59,6 +61,7 @@ class Timeline(View):
         self._reach_ns: int | None = None
         self._tiles: Tiles | None = None
         self._lanes_for: tuple[object, int | None] = (None, None)
+        self._turn = asyncio.Lock()
 
     @property
     def crumb(self) -> str:
@@ -190,16 +193,20 @@ class Timeline(View):
     @on(Gantt.Moved)
     def _name_what_is_here(self) -> None:
         """Ask what is under the cursor."""
+        if asked := self._under_cursor():
+            self.put(self.query_one(Named), asked)
+
+    def _under_cursor(self) -> Asked | None:
         gantt = self.query_one(Gantt)
         if (place := gantt.place) is None:
-            return
+            return None
         where: dict[str, Value] = {"kind": place["kind"], "lane": place["lane"], "depth": place["depth"]}
         cell: dict[str, Value] = {
             "start_ns": gantt.span.at(gantt.cursor),
             "dur_ns": gantt.span.cell_ns,
             "top": SHOWN_AT,
         }
-        self.put(self.query_one(Named), Asked("timeline_at", {**self._whose, **where, **cell, **self._reach}))
+        return Asked("timeline_at", {**self._whose, **where, **cell, **self._reach})
 
     # Keys
 
@@ -214,21 +221,33 @@ class Timeline(View):
 
     def action_jump(self, place: str) -> None:
         """The next gap or step, or the one before; a gap that is shorter than a cell is passed over."""
-        gantt = self.query_one(Gantt)
-        if gantt.lanes:
-            params = {"at_ns": gantt.at_ns, "least_ns": gantt.wanted.cell_ns} if "gap" in place else {}
-            background(self, partial(self._jump, place, params or {"at_ns": gantt.at_ns}), "jump")
+        self._in_turn(partial(self._jump, place))
 
     def action_longest(self) -> None:
         """The longest kernel in sight."""
-        gantt = self.query_one(Gantt)
-        if gantt.lanes:
-            span = gantt.wanted
-            where = {"at_ns": span.start_ns, "end_ns": span.end_ns, **self._reach}
-            background(self, partial(self._jump, "longest_kernel", where), "jump")
+        self._in_turn(partial(self._jump, "longest_kernel"))
 
-    async def _jump(self, place: str, params: dict[str, Any]) -> None:
+    def action_fit(self) -> None:
+        """What is under the cursor, as large as it can be with something around it."""
+        self._in_turn(self._fit)
+
+    def _in_turn(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Keys in haste: each begins where the one before it arrives."""
+
+        async def whole() -> None:
+            async with self._turn:
+                await work()
+
+        if self.query_one(Gantt).lanes:
+            self.run_worker(cast(Any, whole), group="jump")  # as `background` does, but none ends another
+
+    async def _jump(self, place: str) -> None:
         gantt = self.query_one(Gantt)
+        params: dict[str, Any] = {"at_ns": gantt.at_ns}
+        if "gap" in place:
+            params["least_ns"] = gantt.wanted.cell_ns
+        elif place == "longest_kernel":
+            params = {"at_ns": gantt.wanted.start_ns, "end_ns": gantt.wanted.end_ns, **self._reach}
         found = await self.outcome(self._place(place, **params), gantt)
         if found is None:
             return
@@ -243,13 +262,15 @@ class Timeline(View):
             gantt.want(gantt.wanted.centred(found["start_ns"] + found["dur_ns"] // 2))
             gantt.put_cursor(found["start_ns"], found["dur_ns"], found["kind"], found["lane"])
 
-    def action_fit(self) -> None:
-        """What is under the cursor, as large as it can be with something around it."""
-        gantt, rows = self.query_one(Gantt), self.query_one(Named).rows
-        if gantt.lanes and rows:
-            start_ns, dur_ns = rows[0]["start_ns"], rows[0]["dur_ns"]
-            gantt.want(fitted(start_ns - dur_ns // 4, dur_ns + dur_ns // 2, gantt.cells))
-            gantt.put_cursor(start_ns, dur_ns)
+    async def _fit(self) -> None:
+        gantt = self.query_one(Gantt)
+        if (asked := self._under_cursor()) is None:
+            return
+        found = await self.outcome(self.app.access.answer(asked), gantt)
+        if found and found.rows:
+            row = rows_of(found)[0]
+            gantt.want(fitted(row["start_ns"] - row["dur_ns"] // 4, row["dur_ns"] + row["dur_ns"] // 2, gantt.cells))
+            gantt.put_cursor(row["start_ns"], row["dur_ns"])
 
     def action_rank(self, by: int) -> None:
         """Another rank of the run."""

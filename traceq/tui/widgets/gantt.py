@@ -34,17 +34,19 @@ FAINTEST = 0.22  # of the colour in a cell of which next to nothing is filled
 LEAST_NAME = 3  # cells that an item must fill for its name to stand in it
 TICK = 14  # cells from one time to the next
 LABEL_SHARE = 5
+MOST_LABEL_SHARE = 3
 WIDEST_LABEL = 28
-NARROWEST_LABEL = 15
+NARROWEST_LABEL = 20  # a thread's number and what the lane has of it
 AROUND = 2  # lines that are not lanes: times above, letters below
 Lane = tuple[str, str, int]
+Cells = Mapping[Lane, Mapping[int, list[dict[str, Any]]]]
 
 
 class Gantt(Answer):
     """The rows of `timeline_cells` on the lanes of `timeline_lanes`.
 
     It posts `Wanted` when another span is to be shown, and `Moved` when the cursor stands on another cell; the screen
-    asks and calls `show`.
+    asks and calls `show`. Until then what is here of that span is drawn, stretched.
     """
 
     DEFAULT_CSS = """
@@ -85,7 +87,8 @@ class Gantt(Answer):
         self.duration_ns = 0
         self.cursor = 0  # a cell
         self.lane = 0
-        self._cells: dict[Lane, dict[int, list[dict[str, Any]]]] = {}
+        self._cells: Cells = {}  # as drawn
+        self._answer: tuple[Span, Cells] = (self.span, {})  # as answered last
         self._top = 0
         self._anchor_ns: int | None = None  # where a jump went; None once that is out of sight or the cursor was moved
         self._grip: int | None = None  # the cell that the mouse holds
@@ -104,6 +107,7 @@ class Gantt(Answer):
         kinds = [row["kind"] for row in rows]
         self.lane = kinds.index("stream") if "stream" in kinds else 0
         self._top, self._cells, self.result, self.rows = 0, {}, None, []
+        self._answer = (self.span, {})
         self.refresh()
 
     def show(self, result: Result) -> None:
@@ -111,14 +115,13 @@ class Gantt(Answer):
         super().show(result)
         start_ns, cell_ns, cells = (int(str(result.params[name])) for name in ("start_ns", "cell_ns", "cells"))
         self.span = Span(start_ns, cell_ns, cells)
-        self._cells = {}
+        found: dict[Lane, dict[int, list[dict[str, Any]]]] = {}
         for row in self.rows:
-            lane = self._cells.setdefault((row["kind"], row["lane"], row["depth"]), {})
+            lane = found.setdefault((row["kind"], row["lane"], row["depth"]), {})
             lane.setdefault(row["cell"], []).append(row)
+        self._cells, self._answer = found, (self.span, found)
         self.cursor = min(self.cursor, cells - 1)
-        self.border_subtitle = Text(
-            f"{show_ns(start_ns)} + {show_ns(self.span.dur_ns)}, a cell is {show_ns(cell_ns)}", no_wrap=True
-        )
+        self._tell_span()
         self._follow()
         self.post_message(self.Moved())
 
@@ -153,7 +156,24 @@ class Gantt(Answer):
         self.wanted = span.within(self.duration_ns)
         if self._anchor_ns is not None and not 0 <= self.wanted.cell_of(self._anchor_ns) < self.wanted.cells:
             self._anchor_ns = None
+        self._stretch()
         self.post_message(self.Wanted(self.wanted))
+
+    def _stretch(self) -> None:
+        """Draw at once what was answered last: each cell of the span that is wanted as the one its middle lies in."""
+        answered, cells = self._answer
+        self.span = self.wanted
+        middles = [self.span.at(cell) + self.span.cell_ns // 2 for cell in range(self.span.cells)]
+        places = list(enumerate(map(answered.cell_of, middles)))
+        self._cells = {lane: {new: rows[old] for new, old in places if old in rows} for lane, rows in cells.items()}
+        self.cursor = min(self.cursor, self.span.cells - 1)
+        self._tell_span("… ")
+        self.refresh()
+
+    def _tell_span(self, sign: str = "") -> None:
+        dur_ns, cell_ns = show_ns(self.span.dur_ns), show_ns(self.span.cell_ns)
+        told = f"{sign}{show_ns(self.span.start_ns)} + {dur_ns}, a cell is {cell_ns}"
+        self.border_subtitle = Text(told, no_wrap=True)
 
     def action_move(self, by: int) -> None:
         """Move the cursor; at an edge everything moves."""
@@ -264,7 +284,8 @@ class Gantt(Answer):
 
     @property
     def _label(self) -> int:
-        return max(NARROWEST_LABEL, min(self.content_size.width // LABEL_SHARE, WIDEST_LABEL))
+        width = self.content_size.width
+        return min(max(width // LABEL_SHARE, NARROWEST_LABEL), WIDEST_LABEL, width // MOST_LABEL_SHARE)
 
     def render_line(self, y: int) -> Strip:
         """Times, a lane, or what the letters mean."""

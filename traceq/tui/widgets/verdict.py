@@ -33,7 +33,7 @@ class Verdict(Answer):
         c = found.ceilings
         bounds = [("bound, any mode", c.both), ("bound, graphs alone", c.graphs), ("bound, of GPU busy", c.fusion_busy)]
         rows = [(label, value, "" if value is None else f"{value:,.2f}×") for label, value in bounds]
-        for mode, e in found.expected.items():
+        for mode, e in found.prospects.items():
             rows.append((f"expected, {mode}", e.likely, f"{e.likely:,.2f}×  ({e.low:,.2f} to {e.high:,.2f})"))
         most = max((value or 0.0 for _, value, _ in rows), default=0.0)
         room = width - LABEL - CELL - 2
