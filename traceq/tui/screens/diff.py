@@ -19,6 +19,8 @@ from traceq.tui.widgets.waterfall import Waterfall
 from traceq.tui.work import background
 
 if TYPE_CHECKING:
+    import duckdb
+
     from traceq.analysis.diff import Diff as Found
     from traceq.query import Result
 
@@ -78,17 +80,13 @@ class Diff(View):
         background(self, self._compare, "compare")
 
     async def _compare(self) -> None:
-        from traceq.analysis import diff
-
         assert self.app.pair
         first, second = self.app.pair
-        found = await self.outcome(self.app.access.work(lambda con: diff.diff(con, first, second)))
-        if found:
-            self._show(found)
+        compared = await self.outcome(self.app.access.work(lambda con: _compared(con, first, second)))
+        if compared:
+            self._show(*compared)
 
-    def _show(self, found: Found) -> None:
-        from traceq.analysis import tables
-
+    def _show(self, found: Found, tables: dict[str, Result]) -> None:
         labels = (found.first.label, found.second.label)
         words = ("diff", *labels)
         self.query_one("#said", Static).update(_said(found))
@@ -96,12 +94,7 @@ class Diff(View):
         parts.names = measures.names = labels
         self._has_estimate = any(p.delta_estimate_ns is not None for p in found.parts)
         self._set_clock("un-profiled" if self._has_estimate else "profiled")
-        for widget, result in (
-            ("#parts", tables.parts(found)),
-            ("#measures", _measures(tables.measures(found))),
-            ("#fused", tables.fused(found)),
-            ("#kernels", tables.kernels(found)),
-        ):
+        for widget, result in tables.items():
             self.put(self.query_one(widget), Given(result, words))
         parts.focus(scroll_visible=False)
         self.call_after_refresh(self.query_one(VerticalScroll).scroll_home, animate=False)  # begin with the sentence
@@ -126,6 +119,22 @@ class Diff(View):
             first, second = self.app.pair
             self.app.pair = (second, first)
             self.refreshed()
+
+
+def _compared(con: duckdb.DuckDBPyConnection, first: str, second: str) -> tuple[Found, dict[str, Result]]:
+    """The comparison, and what each widget shows of it.
+
+    Imported here, in a thread: importing takes longer than a key may wait.
+    """
+    from traceq.analysis import diff, tables
+
+    found = diff.diff(con, first, second)
+    return found, {
+        "#parts": tables.parts(found),
+        "#measures": _measures(tables.measures(found)),
+        "#fused": tables.fused(found),
+        "#kernels": tables.kernels(found),
+    }
 
 
 def _measures(found: list[dict[str, Any]]) -> Result:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
@@ -16,6 +18,12 @@ from traceq.tui.widgets.strip import Strip
 from traceq.tui.widgets.trust import Trust
 from traceq.tui.widgets.verdict import Verdict
 from traceq.tui.work import background
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from traceq.analysis.advise import Advice
+    from traceq.query import Result
 
 BUSY = (("busy_ns", "busy", "gemm"), ("idle_ns", "idle", "sync"))
 FACTS = ("gpu", "step_ns", "steps", "period_ns", "window_ns", "kernels", "kernel_ns", "gemm_pct_of_kernel", "launches",
@@ -68,15 +76,21 @@ class Overview(View):
         background(self, self._advise, "advise")
 
     async def _advise(self) -> None:
-        from traceq.analysis import advise, tables
-
         run, panel = str(self.app.run_label), self.query_one("#verdict", Verdict)
-        found = await self.outcome(self.app.access.work(lambda con: advise.advise(con, run, None)), panel)
-        if found:
-            panel.found = found
-            self.put(panel, Given(tables.split(found), ("advise", run)))
+        advised = await self.outcome(self.app.access.work(lambda con: _advised(con, run)), panel)
+        if advised:
+            panel.found, split = advised
+            self.put(panel, Given(split, ("advise", run)))
 
     @on(Strip.Picked, "#steps")
     def look_at_step(self, event: Strip.Picked) -> None:
         """Show the step on the timeline."""
         self.app.show_moment(Moment(step=event.row["step"], rank=event.row["rank"]))
+
+
+def _advised(con: duckdb.DuckDBPyConnection, run: str) -> tuple[Advice, Result]:
+    """Advice, and its rows. Imported here, in a thread: importing takes longer than a key may wait."""
+    from traceq.analysis import advise, tables
+
+    found = advise.advise(con, run, None)
+    return found, tables.split(found)
