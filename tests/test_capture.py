@@ -4,13 +4,15 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import duckdb
 import pytest
 from capturing import capture, finish, plain, start
-from clirun import ROOT
+from clirun import ROOT, environment
 
 pytest.importorskip("torch")
 
@@ -289,6 +291,41 @@ def test_a_script_with_too_few_steps_keeps_its_trace(here):
     got = capture("script.py", "4", cwd=here(script=INFERENCE))
     assert got.status == 0
     assert got.count("aten::linear") == 8
+
+
+def test_files_that_are_there_for_a_moment_are_nobody_elses(here):
+    folder = here(script=ONE_OP)
+    (folder / "traces").mkdir()
+    ends = (".raw.json", ".raw.json.part", ".json.gz.part", ".capture.json.part", ".raw.json.part.tmp")
+    kept = [folder / "traces" / f"script{end}" for end in ends]
+    for path in kept:
+        path.write_text("precious")
+    assert capture("script.py", cwd=folder).notes[0] == "traceq: writing traces/script-2.json.gz"
+    assert [path.read_text() for path in kept] == ["precious"] * len(kept)
+
+
+def test_what_the_script_puts_into_the_environment_stays(here):
+    marks = "    import os; os.environ[f'MINE_{_}'] = '1'\nprint(sum(k.startswith('MINE_') for k in os.environ))\n"
+    folder = here(script=TRAINING.replace('print("loss", loss.item())\n', marks))
+    got = capture("script.py", "200", cwd=folder)
+    assert (got.status, got.out) == (0, b"200\n")
+    assert len(got.ask("SELECT * FROM steps")) == 5
+
+
+def test_a_script_is_called_as_it_was_given(here):
+    folder = here(script="print(__file__)\nraise ValueError(1)\n")
+    (folder / "sub").mkdir()
+    got, expected = (run("../script.py", cwd=folder / "sub") for run in (capture, plain))
+    assert got.what_the_script_did == expected.what_the_script_did
+
+
+def test_options_of_python_are_the_scripts(here):
+    folder = here(script="import sys, warnings\nprint(sys.flags.optimize, sys.warnoptions)\nwarnings.warn('x')\n")
+    options = ("-O", "-W", "error")
+    command = [sys.executable, *options, "-P", "-m", "traceq", "capture", "script.py"]
+    got = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, stdin=subprocess.DEVNULL)
+    expected = plain(*options, "script.py", cwd=folder)
+    assert (got.returncode, got.stdout) == (expected.status, expected.out) == (1, b"1 ['error']\n")
 
 
 def test_files_are_never_overwritten(here):

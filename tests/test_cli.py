@@ -137,6 +137,7 @@ ERRORS = [
     (["ingest"], 2, "Missing argument 'PATH...'\nhint: traceq ingest --help"),
     (["ingest", "--nope", "good.json"], 2, "No such option '--nope'"),
     (["ingest", "good.json", "--step", "12"], 2, r"--step.*'12' is not a duration such as 12\.3ms"),
+    (["ingest", "good.json", "--step", "31536000000s"], 2, "--step.*longer than a store can hold"),
     (["ingest", "good.json", "--step", "-3ms"], 2, "--step.*is not a duration"),
     (["ingest", "good.json", "--step", "0ms"], 2, "--step"),
     (["ingest", "good.json", "--format", "xml"], 2, "'xml' is not one of"),

@@ -10,11 +10,17 @@ DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s)\s*")
 BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
+MOST_NS = 2**63 - 1
+
+
 def parse_duration_ns(text: str) -> int:
     """`12.3ms` as 12300000, to the nearest ns. Raises ValueError for what is no number with ns, us, ms or s."""
     if not (found := DURATION.fullmatch(text)):
         raise ValueError(f"{text!r} is not a duration such as 12.3ms (units: ns, us, ms, s)")
-    return int((Decimal(found[1]) * NS_PER[found[2]]).to_integral_value(ROUND_HALF_UP))
+    ns = int((Decimal(found[1]) * NS_PER[found[2]]).to_integral_value(ROUND_HALF_UP))
+    if ns > MOST_NS:
+        raise ValueError(f"{text!r} is longer than a store can hold (292 years)")
+    return ns
 
 
 def show_ns(ns: float) -> str:

@@ -34,6 +34,7 @@ from traceq.analysis.constants import (
     QUEUE_NS,
     ROOF_PCT,
     TINY_STEP_NS,
+    WIDE_RATIO,
     WORST,
     Case,
 )
@@ -95,6 +96,7 @@ class Advice:
     is_compiled: bool
     split_ns: dict[str, int]
     fusible_floor_ns: int | None
+    fusible_known_pct: float | None
     ceilings: Ceilings
     expected: dict[str, Expected]
     blockers: tuple[Blocker, ...]
@@ -108,8 +110,8 @@ class Advice:
 
     @property
     def prospects(self) -> dict[str, Expected]:
-        """What people are told to expect; nothing of a run that is compiled already."""
-        return {} if self.is_compiled else self.expected
+        """What people are told to expect."""
+        return _prospects(self.expected, self.is_compiled)
 
 
 @dataclass(frozen=True)
@@ -171,17 +173,21 @@ def advise(con: duckdb.DuckDBPyConnection, run: str, reached: str | None = None)
     expected = {mode: _expected(program, mode, ceilings) for mode in MODES}
     blockers = _blockers(con, program, signs, sites, side)
     is_compiled = bool(facts["inductor_kernels"] or facts["graph_launches"])
-    best = 1.0 if is_compiled else max(e.likely for e in expected.values())
+    if is_compiled:
+        expected = _expected_of_compiled(program, bool(facts["graph_launches"]), ceilings)
+    best = max(e.likely for e in expected.values())
     gain = "none" if best < NONE_BELOW else "large" if best > LARGE_FROM else "some"
     choice, because = _recommendation(con, side, program, split, expected, is_compiled, sites)
     hidden = _not_visible(side, program)
+    floor_ns, known_pct = _floor(con, run, split["fusible"])
     return Advice(
         run=run,
         step_ns=round(program.step),
         is_profiled=side.step is None,
         is_compiled=is_compiled,
         split_ns=split,
-        fusible_floor_ns=_floor(con, run, split["fusible"]),
+        fusible_floor_ns=floor_ns,
+        fusible_known_pct=known_pct,
         ceilings=ceilings,
         expected=expected,
         blockers=blockers,
@@ -189,7 +195,7 @@ def advise(con: duckdb.DuckDBPyConnection, run: str, reached: str | None = None)
         because=because,
         gain_class=gain,
         confidence=_confidence(side, expected, blockers),
-        evidence=_evidence(program, split, ceilings, {} if is_compiled else expected),
+        evidence=_evidence(program, split, ceilings, _prospects(expected, is_compiled)),
         not_visible=hidden,
         reached=_reached(con, reached, program, side) if reached else None,
     )
@@ -204,6 +210,9 @@ def _program(con: duckdb.DuckDBPyConnection, side: Side, signs: Sequence[Row]) -
         why, hint = _why_not(side)
         raise TraceqError(f"{side.label}: nothing to advise on: {why}", hint, Status.FAILED)
     step = side.step.value if side.step else float(side.period_ns)
+    if step < 1:
+        hint = "traceq ingest TRACE --step 12.3ms tells it"
+        raise TraceqError(f"{side.label}: nothing to advise on: its step takes no time", hint, Status.FAILED)
     devices = max(len((side.facts["lanes"] or "").split()) // max(len({r["rank"] for r in side.steps}), 1), 1)
     idle = {what: ns for (part, what), ns in side.parts.items() if part == "idle"}
     all_idle = sum(idle.values())
@@ -273,14 +282,18 @@ def _split(places: Sequence[tuple[str, str]], ns: Sequence[int]) -> dict[str, in
     return found
 
 
-def _floor(con: duckdb.DuckDBPyConnection, run: str, fusible_ns: int) -> int | None:
-    """What the fusible kernels' bytes need at the memory's peak; kernels of unknown bytes count as needing nothing."""
+def _floor(con: duckdb.DuckDBPyConnection, run: str, fusible_ns: int) -> tuple[int | None, float | None]:
+    """What the fusible kernels' bytes need at the memory's peak, and of how much of their time the bytes are known.
+
+    Kernels of unknown bytes count as needing nothing.
+    """
     rows = [r for r in ask(con, "bandwidth", run=run, top=None) if r["category"] not in ("memcpy", "memset")]
     known = [r for r in rows if r["lost_ns"] is not None]
     whole: int = sum(r["gpu_ns"] for r in rows)
     if not known or not whole:
-        return None
-    return round(float(fusible_ns * sum(r["gpu_ns"] - r["lost_ns"] for r in known) / whole))
+        return None, None
+    floor = float(fusible_ns * sum(r["gpu_ns"] - r["lost_ns"] for r in known) / whole)
+    return round(floor), 100 * sum(r["gpu_ns"] for r in known) / whole
 
 
 # Ceilings and expectation -------------------------------------------------------------------------------------------
@@ -332,6 +345,20 @@ def _expected(program: Program, mode: str, ceilings: Ceilings) -> Expected:
     if program.syncs >= 1:
         worst, likely, best = min(worst, 1 / NO_GAIN_RATIO), min(likely, 1.0), max(best, NO_GAIN_RATIO)
     return Expected(*(min(speedup, bound) for speedup in (worst, likely, best)))
+
+
+def _expected_of_compiled(p: Program, has_graphs: bool, ceilings: Ceilings) -> dict[str, Expected]:
+    """Of a run that is compiled already: replaying its kernels as they are may be left."""
+    nothing = Expected(1.0, 1.0, 1.0)
+    if has_graphs:
+        return dict.fromkeys(MODES, nothing)
+    as_it_is = replace(p, kept=p.launched - p.optimizer, fusible=0.0, fusible_ns=0.0, groups=0.0, longest_ns=0.0)
+    return {"default": nothing, "reduce-overhead": _expected(as_it_is, "reduce-overhead", ceilings)}
+
+
+def _prospects(expected: dict[str, Expected], is_compiled: bool) -> dict[str, Expected]:
+    """Of a run that is compiled already only what is left."""
+    return {mode: e for mode, e in expected.items() if not is_compiled or e.high > 1}
 
 
 def predicted_ns(p: Program, mode: str, case: Case) -> float:
@@ -408,18 +435,28 @@ def _recommendation(
         where = f" in {site['python']}" if site and site["python"] else ""
         stops = ", and a compiler stops there" if p.syncs >= 1 else ""
         return "fix the host first", f"{what}{where} makes the host wait for the GPU, {p.syncs:.3g} times a step{stops}"
-    if is_compiled:
-        return "leave it", "this run is compiled, or replays CUDA graphs, already"
+    copies = p.heavy_busy - split["heavy"]
+    if copies >= HOST_FIRST * p.step:
+        return (
+            "fix the host first",
+            f"{_share(copies, p.step)} of the step is copies between host and device beside no heavy kernel: "
+            "fewer of them, from pinned memory, or while kernels run",
+        )
     best = max(expected, key=lambda mode: expected[mode].likely)
     if expected[best].likely < NONE_BELOW:
+        if is_compiled:
+            return "leave it", "this run is compiled, or replays CUDA graphs, already"
         if p.heavy_busy >= HEAVY_LIMIT * p.step and (slow := _slow_gemms(con, side.label)):
             return "max-autotune for these GEMMs", slow
         if p.has_rnn:
             return "leave it", "a library's RNN stays as it is, and parts what is compiled around it"
         return "leave it", f"{_share(p.heavy_busy, p.step)} of the step is in heavy kernels, and little else can go"
-    if best == "default" or expected["default"].likely * NONE_BELOW > expected[best].likely:
-        return "default", _gain(expected["default"], p)
-    return "reduce-overhead", _gain(expected[best], p)
+    default, graphs = (expected[mode] for mode in MODES)
+    # What is likely counts, and what is risked; graphs must be clearly better, since they ask more of the program.
+    if default.low * default.likely * NONE_BELOW > graphs.low * graphs.likely:
+        return "default", _gain(default, p)
+    so_far = "; so far it is compiled without CUDA graphs" if is_compiled else ""
+    return "reduce-overhead", _gain(graphs, p) + so_far
 
 
 def _would_gain(p: Program) -> bool:
@@ -463,9 +500,11 @@ def _evidence(p: Program, split: dict[str, int], c: Ceilings, expected: dict[str
         f"{show_ns(p.heavy_busy)} of it with heavy kernels and copies from or to the host",
         f"it is idle for {show_ns(idle)}: {show_ns(split['launch'])} for launches, {show_ns(split['sync'])} for "
         f"synchronisation, {show_ns(split['data'])} for data",
-        f"fusible kernels outside of the optimizer: {p.fusible:.4g}, of {show_ns(p.fusible_ns)}; groups of them: "
+        f"fusible kernels{' outside of the optimizer' if p.optimizer else ''}: {p.fusible:.4g}, "
+        f"of {show_ns(p.fusible_ns)}; groups of them: "
         f"{p.groups:.4g}, whose longest kernels take {show_ns(p.longest_ns)}",
-        f"the host takes {show_ns(round(p.per_launch))} for each of {p.launched:.4g} kernels, copies and memsets"
+        f"{'beside Python ' if p.model_python or p.optimizer_python else ''}the host takes "
+        f"{show_ns(round(p.per_launch))} for each of {p.launched:.4g} kernels, copies and memsets"
         + ("" if p.is_host_bound else " (assumed: the GPU is the limit)"),
         "; ".join(
             [
@@ -499,11 +538,11 @@ def _not_visible(side: Side, p: Program) -> tuple[str, ...]:
 
 
 def _confidence(side: Side, expected: dict[str, Expected], blockers: Sequence[Blocker]) -> str:
-    """low on the profiler's clock; medium where blockers, missing operators or a range over two classes leave doubt."""
+    """low on the profiler's clock; medium where blockers, missing operators or a wide range leave doubt."""
     if side.step is None:
         return "low"
     best = max(expected.values(), key=lambda e: e.likely)
-    is_wide = (best.low < NONE_BELOW < best.likely) or (best.low < LARGE_FROM < best.likely)
+    is_wide = best.high > WIDE_RATIO * best.low or any(best.low < n < best.likely for n in (NONE_BELOW, LARGE_FROM))
     doubts = [bool(blockers), not side.facts["linked_pct"], is_wide, side.periods < 2]
     return "medium" if any(doubts) else "high"
 

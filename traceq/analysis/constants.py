@@ -50,7 +50,8 @@ BEST = Case(0.6, 0.0, made=1, made_training=1, gpu=0.95, launch=0.7, fixed=0.6, 
 LIKELY = Case(0.9, 0.1, made=1.5, made_training=3, gpu=1.0, launch=1.0, fixed=1.0, is_overlapped=True)
 WORST = Case(1.0, 0.5, made=3, made_training=inf, gpu=1.05, launch=1.45, fixed=1.6, is_overlapped=False)
 NONE_BELOW, LARGE_FROM = 1.1, 1.5  # gain classes
-HOST_FIRST = 0.2  # a share of the step in waiting for data, or in synchronisation, that is mended before all else
+WIDE_RATIO = 4.0  # a range whose high end is so many times its low end leaves doubt
+HOST_FIRST = 0.2  # a share of the step in waiting for data, in synchronisation or in copies, mended before all else
 HEAVY_LIMIT = 0.6  # a share of the step in heavy kernels from which tuning them is what is left
 ROOF_PCT = 70.0  # GEMMs that reach less of their roof than this may be tuned
 MISALIGNED_PCT = 5.0  # of all GEMM time: less is not worth a condition

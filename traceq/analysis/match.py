@@ -161,8 +161,12 @@ def match(first: Sequence[Kernel], second: Sequence[Kernel], told: tuple[Told, T
 
 def _parted(kernels: Sequence[Kernel]) -> tuple[list[Kernel], list[Kernel]]:
     """What may have been replaced, and what may have replaced it."""
-    made = [k for k in kernels if k.origin in GENERATED and k.category not in HEAVY]
-    return [k for k in kernels if not any(k is m for m in made)], made
+    made = [k for k in kernels if _is_made(k)]
+    return [k for k in kernels if not _is_made(k)], made
+
+
+def _is_made(kernel: Kernel) -> bool:
+    return kernel.origin in GENERATED and kernel.category not in HEAVY
 
 
 def _by_all(k: Kernel) -> Hashable:
@@ -286,12 +290,18 @@ def _dealt(
     calls = _grouped(kernels, lambda k: (k.shapes, k.types, k.module, k.phase) if k.shapes else k)
     rows = sorted(calls.values(), key=lambda call: min(map(_by_place, call)))
     parts = []
+    first = 0
     for call, (start, end) in zip(rows, pairwise(_laid_out([_length(c, by_count) for c in rows])), strict=True):
-        shares = [max(min(end, b) - max(start, a), Fraction(0)) for a, b in pairwise(begins)]
+        while first < len(order) - 1 and begins[first + 1] <= start:
+            first += 1
+        last = first
+        while last < len(order) - 1 and begins[last + 1] < end:
+            last += 1
+        shares = [min(end, begins[n + 1]) - max(start, begins[n]) for n in range(first, last + 1)]
         if not any(shares):
-            shares[next((n for n, b in enumerate(begins[1:]) if b > start), len(shares) - 1)] = Fraction(1)
+            shares = [Fraction(1)]
         for kernel in call:
-            for n, share, ns in zip(order, shares, split(kernel.ns, shares), strict=True):
+            for n, share, ns in zip(order[first:], shares, split(kernel.ns, shares), strict=False):
                 if share:
                     parts.append((n, replace(kernel, ns=ns, count=kernel.count * share / sum(shares))))
     return parts

@@ -27,6 +27,7 @@ PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 FROM_KERNEL = 128
 DISTURBED = 1.2  # how much longer is no chance
 RAW = {"torch": ".raw.json", "nsys": ".nsys-rep"}  # what the profiler itself writes
+PARTS = (".part", ".part.tmp")
 ENDING = {"torch": ".json.gz", "nsys": ".sqlite"}
 PACKAGE = str(Path(__file__).parents[2])
 
@@ -98,7 +99,7 @@ def reserve(wanted: Path, profiler: str = "torch") -> Files:
             files = Files(
                 wanted.with_name(name + (ending or ENDING[profiler])), wanted.with_name(f"{name}.capture.json")
             )
-            if not files.record.exists():
+            if not any(path.exists() for path in (files.record, *_between(files, profiler))):
                 try:
                     files.trace.open("xb").close()
                     return files
@@ -109,16 +110,28 @@ def reserve(wanted: Path, profiler: str = "torch") -> Files:
         raise TraceqError(f"{wanted}: {error.strerror}", "-o names a file that can be written", Status.USAGE) from error
 
 
+def _raw(files: Files, profiler: str) -> Path:
+    """What the profiler itself writes."""
+    if files.trace.suffix == ".json":
+        return files.trace
+    return files.trace.with_name(files.record.name.replace(".capture.json", RAW[profiler]))
+
+
+def _between(files: Files, profiler: str) -> list[Path]:
+    """Files that are there only until all is written: they must not be somebody's either."""
+    raw = _raw(files, profiler)
+    parts = [path.with_name(path.name + end) for path in (files.trace, files.record, raw) for end in PARTS]
+    return [*parts, *([raw] if raw != files.trace else [])]
+
+
 def run(spec: Spec, files: Files, wants_peaks: bool = False) -> Ended:
     """Run the child of `spec` to its end; its trace is where `files` says, or nothing is there."""
-    raw = files.trace
-    if raw.suffix != ".json":
-        raw = raw.with_name(files.record.name.replace(".capture.json", RAW[spec.profiler]))
+    raw = _raw(files, spec.profiler)
     with tempfile.TemporaryDirectory(prefix="traceq-capture-") as folder:
         spec.trace, spec.record = str(raw.absolute()), os.path.join(folder, "record.json")
         path = os.path.join(folder, "spec.json")
         record.write(path, spec)
-        command = [sys.executable, str(CHILD), path]
+        command = [sys.executable, *_options_of_python(), str(CHILD), path]
         is_nsys = spec.profiler == "nsys"
         status, said = _under_nsys(command, raw) if is_nsys else (_wait(subprocess.Popen(command)), "")
         found = record.read_record(spec.record)
@@ -131,6 +144,12 @@ def run(spec: Spec, files: Files, wants_peaks: bool = False) -> Ended:
     if found is None or found.trace is None:
         files.trace.unlink(missing_ok=True)
     return Ended(status, found, files, nsys.last_line(said) if is_nsys else None)
+
+
+def _options_of_python() -> list[str]:
+    """Those of this process, such as -W and -O, but for those that say where traceq itself is found."""
+    options: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+    return [option for option in options if option not in ("-P", "-I", "-E", "-s")]
 
 
 def _under_nsys(command: list[str], report: Path) -> tuple[int, str]:

@@ -138,12 +138,12 @@ class Profile:
 
     def __init__(self, torch: Any, spec: Spec, note: Note, wait: int, active: int) -> None:
         self._note = note
-        self._environment = set(os.environ)
+        self._added: set[str] = set()
         self._turns = {wait, wait + 1, wait + 1 + active}
         self._step = 0
         self._is_exported = False
         activity = torch.profiler.ProfilerActivity
-        with quiet(note):
+        with quiet(note), self._noticing():
             self._profiler = torch.profiler.profile(
                 activities=[activity.CPU, *([activity.CUDA] if torch.cuda.is_initialized() else [])],
                 schedule=torch.profiler.schedule(wait=wait, warmup=1, active=active, repeat=1),
@@ -155,17 +155,29 @@ class Profile:
     def step(self) -> None:
         """The next step begins; where the profiler has more to do than to mark it, it does so quietly."""
         self._step += 1
-        with quiet(self._note) if self._step in self._turns else contextlib.nullcontext():
+        if self._step not in self._turns:
+            self._profiler.step()
+            return
+        with quiet(self._note), self._noticing():
             self._profiler.step()
 
     def stop(self) -> None:
         """End the recording; what it holds stays until `export`. The environment is again what it was."""
         if self.is_running:
             self.is_running = False
-            with quiet(self._note):
+            with quiet(self._note), self._noticing():
                 self._profiler.stop()
-            for name in set(os.environ) - self._environment:
-                del os.environ[name]
+            for name in self._added:
+                os.environ.pop(name, None)
+
+    @contextlib.contextmanager
+    def _noticing(self) -> Iterator[None]:
+        """Remember what the profiler puts into the environment; what the script puts there is its own."""
+        before = set(os.environ)
+        try:
+            yield
+        finally:
+            self._added |= set(os.environ) - before
 
     def export(self, path: str) -> bool:
         """Write the trace, whole or not at all; whether there was one. A profiler writes it once, or never."""

@@ -22,8 +22,14 @@ def compile_target(kind: str, target: str) -> types.CodeType | None:
         return None
     if kind == "code":
         return compile(target, "<string>", "exec", dont_inherit=True)
-    with io.open_code(os.path.abspath(target)) as file:
-        return compile(file.read(), os.path.abspath(target), "exec", dont_inherit=True)
+    path = _whole(target)
+    with io.open_code(path) as file:
+        return compile(file.read(), path, "exec", dont_inherit=True)
+
+
+def _whole(script: str) -> str:
+    """The path by which Python calls a script: from the root, and otherwise as it was given."""
+    return os.path.join(os.getcwd(), script)
 
 
 def prepare(kind: str, target: str, argv: list[str]) -> Callable[[], None]:
@@ -43,7 +49,7 @@ def prepare(kind: str, target: str, argv: list[str]) -> Callable[[], None]:
         return lambda: _run_module(target)
     assert code is not None
     if kind == "script":
-        path = os.path.abspath(target)
+        path = _whole(target)
         main.__file__ = path
         main.__loader__ = importlib.machinery.SourceFileLoader("__main__", path)
         main.__dict__["__cached__"] = None

@@ -73,7 +73,7 @@ LOOK = {  # parts of a step in the order in which one should look
     "fusible": "other kernels, which a compiler can merge",
     "memops": "copies and memsets",
     "comm": "communication, waiting for peers included",
-    "other_busy": "overlap, replays recorded as a whole",
+    "other_busy": "replays recorded as a whole, less what runs at the same time",
     "residual": "busy time beyond the step",
 }
 CLASSES = {"none": "no gain to expect", "some": "some gain to expect", "large": "a large gain to expect"}
@@ -100,7 +100,9 @@ def advise(found: Advice, out: IO[str], is_wide: bool) -> None:
     _draw(screen, [("", LEFT), ("time", RIGHT), ("of step", RIGHT), ("", LEFT)], rows)
     if found.fusible_floor_ns:
         floor = show_value(found.fusible_floor_ns, "ns")
-        _say(screen, f"What the fusible kernels read and write takes {floor} at the memory's peak.")
+        known = found.fusible_known_pct or 0
+        which = "" if known >= 99.5 else f", as far as known (of {known:.0f} % of their time)"
+        _say(screen, f"What the fusible kernels read and write takes {floor} at the memory's peak{which}.")
     _bounds(screen, found)
     if found.blockers:
         _title(screen, "What stands in the way", "and caps what to expect")
@@ -115,14 +117,14 @@ def _bounds(screen: Console, found: Advice) -> None:
     c = found.ceilings
     rows = [
         ["bound, any mode", "", "", _times(c.both), "heavy kernels alone"],
-        ["bound, graphs alone", "", "", _times(c.graphs), "eager kernels, never idle"],
+        ["bound, graphs alone", "", "", _times(c.graphs), "these kernels, never idle"],
         ["bound, of GPU busy", "", "", _times(c.fusion_busy), "not of the step"],
     ]
     rows += [
         [f"expected, {mode}", _times(e.low), _times(e.likely), _times(e.high), "of the step"]
         for mode, e in found.prospects.items()
     ]
-    heads = [("", LEFT), ("worst", RIGHT), ("likely", RIGHT), ("at most", RIGHT), ("", LEFT)]
+    heads = [("", LEFT), ("low", RIGHT), ("likely", RIGHT), ("high", RIGHT), ("", LEFT)]
     _draw(screen, heads, [[Text(cell) for cell in row] for row in rows])
     for reason in c.conditional:
         _say(screen, f"The bound on any mode is conditional: {reason}.", "yellow")
