@@ -2,15 +2,17 @@
 
 import json
 import random
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from clirun import environment, traceq
-from made_traces import ADD, GEMM, opened, store_of, trace
+from made_traces import ADD, GEMM, opened, store_of, timed_again, trace
 
 from traceq.analysis.check import MEASURES, Sample, Snapshot, judge, saved, snapshot, threshold
 from traceq.errors import TraceqError
 
+FIXTURES = Path(__file__).parents[1] / "fixtures"
 FACTS = {"gpu": "NVIDIA H200", "torch_version": None, "recorded_with": None, "format": "kineto", "good_steps": 5}
 
 
@@ -337,6 +339,43 @@ def test_a_rate_is_that_of_the_median_step(tmp_path):
 def test_compiling_once_tells_nothing_of_its_noise():
     one, two = Sample("ns", (), 100), Sample("ns", (), 200)
     assert status(side(compile=one), side(compile=two), "max", "compile=+3%") == "not judged"
+
+
+def test_a_run_that_was_disturbed_while_timing_is_not_judged_by_its_steps(tmp_path):
+    captures = FIXTURES / "captures-h200"
+    new = timed_again(captures / "scattered-eager.capture.json", tmp_path, lambda ns: 30 * ns)
+    store, file = store_of(tmp_path, base=captures / "scattered-default.json.gz", new=new), tmp_path / "baseline.json"
+    limits = [word for m in ("step=+3%", "step_synced=+3%", "kernels=+0") for word in ("--max", m)]
+    found = traceq("check", "new", "--against", "base", *limits, "--store", store)
+    assert (found.status, found.out.splitlines()[0]) == (5, "1 of 3 thresholds crossed; 2 cannot be judged")
+    assert "step=+3%: not judged, disturbed while timing: new" in found.err
+    assert "one measurement" not in found.err
+    assert traceq("check", "new", "--save", file, "--store", store).status == 0
+    for base in ("new", file):
+        done = traceq("check", "base", "--against", base, *limits, "--json", "--store", store)
+        rows = [(r["status"], r["reason"], r["low"]) for r in json.loads(done.out)["rows"]]
+        unsure = ("not judged", "disturbed while timing: base", None)
+        assert (done.status, rows[:2], rows[2][0]) == (0, [unsure] * 2, "ok")
+
+
+def test_memory_is_the_same_each_time_and_an_eager_run_compiles_nothing(tmp_path):
+    captures = FIXTURES / "captures-h200"
+    store = store_of(tmp_path, **{m: captures / f"scattered-{m}.json.gz" for m in ("eager", "default")})
+    argv = ("eager", "--against", "default", "--max", "peak_memory=+1%", "--max", "compile=+0", "--store", store)
+    done = traceq("check", *argv)
+    assert done.status == 5
+    assert "--max peak_memory=+1%: crossed, the difference is real" in done.err
+    assert "not recorded" not in done.out
+
+
+def test_without_a_gpu_that_is_said_in_place_of_how_to_record(tmp_path):
+    captures = FIXTURES / "captures"
+    store = store_of(tmp_path, **{m: captures / f"breaks-{m}.json.gz" for m in ("eager", "default")})
+    argv = ("check", "default", "--against", "eager", "--max", "kernels=+0", "--store", store)
+    done = traceq(*argv)
+    assert done.status == 1
+    assert "--max kernels=+0: not recorded in base and new: no GPU in what was recorded\n" in done.err
+    assert "hint: record it on a GPU, or leave it out\n" in done.err
 
 
 def test_without_a_baseline_or_a_threshold_it_is_usage(store):

@@ -11,11 +11,11 @@ import pytest
 from clirun import environment, traceq
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from made_traces import ADD, GEMM, MUL, opened, row, store_of, trace
+from made_traces import ADD, GEMM, MUL, opened, row, store_of, timed_again, trace
 from rich.cells import cell_len
 
 from traceq.analysis import tables
-from traceq.analysis.diff import diff, pays_after
+from traceq.analysis.diff import diff
 from traceq.analysis.match import Contents, Kernel, match
 from traceq.analysis.shares import per_step, split
 from traceq.show.verdicts import heads_of
@@ -249,7 +249,54 @@ def test_captures_tell_what_compiling_costs_and_where_graphs_break(tmp_path):
     assert found.sentence == "default is 1.60× as fast as eager: a step takes 1.250 µs, not 2.000 µs (real)"
     assert "compilation took 2.000 µs: it has paid for itself after 3 steps" in found.also
     assert (found.breaks[0]["file"], found.breaks[0]["line"]) == ("train.py", 20)
-    assert (pays_after(found.first, found.second), pays_after(found.second, found.first)) == (3, None)
+    assert (found.pays_after_steps, diff(con, "default", "eager").pays_after_steps) == (3, None)
+
+
+def test_a_gain_that_is_not_real_pays_for_nothing(tmp_path):
+    """The first is the same as before, with steps that scatter so that they may be as short as the second's."""
+    made = FIXTURES / "made"
+    noise = iter((0.5, 1, 1, 2.0) * 9)
+    eager = timed_again(made / "train-eager.capture.json", tmp_path, lambda ns: int(ns * next(noise)))
+    con = opened(tmp_path, eager=eager, default=made / "train-default.capture.json")
+    found = diff(con, "eager", "default")
+    assert found.sentence.endswith("(within noise)")
+    assert (found.pays_after_steps, [line for line in found.also if "compilation" in line]) == (None, [])
+
+
+def test_steps_that_waiting_makes_faster_were_disturbed_and_get_no_verdict(tmp_path):
+    captures = FIXTURES / "captures-h200"
+    eager = timed_again(captures / "scattered-eager.capture.json", tmp_path, lambda ns: 30 * ns)
+    con = opened(tmp_path, eager=eager, default=captures / "scattered-default.json.gz")
+    found = diff(con, "eager", "default")
+    assert found.sentence.startswith(
+        "no verdict on speed: eager was disturbed while timing (a step takes 4.839 ms, but 186.764 µs with a "
+        "synchronisation after each): capture it again; the GPU is busy for 77.9"
+    )
+    assert (found.direction, found.also, found.pays_after_steps) == ("unknown", (), None)
+    step = measure(found, "step, un-profiled")
+    assert (step["verdict"], step["delta_low"]) == ("disturbed while timing", None)
+    assert measure(found, "step, synchronised")["verdict"] == "disturbed while timing"
+    assert measure(found, "GPU busy")["verdict"] == "real"
+    assert {p.first_estimate_ns for p in found.parts} == {None}
+    assert sum(p.second_estimate_ns for p in found.parts) == round(found.second.step.value)
+
+
+@pytest.mark.parametrize(("times", "verdict"), [(2.6, "real"), (2.7, "disturbed while timing")])
+def test_only_pipelined_steps_above_twice_the_synced_ones_are_taken_for_disturbed(tmp_path, times, verdict):
+    """Their low end is 1.975 µs, and the high end of the synced ones 2.6 µs."""
+    made = FIXTURES / "made"
+    eager = timed_again(made / "train-eager.capture.json", tmp_path, lambda ns: int(times * ns))
+    con = opened(tmp_path, eager=eager, default=made / "train-default.capture.json")
+    assert measure(diff(con, "eager", "default"), "step, un-profiled")["verdict"] == verdict
+
+
+def test_a_peak_of_memory_is_the_same_each_time_and_compilation_is_not(tmp_path):
+    captures = FIXTURES / "captures-h200"
+    con = opened(tmp_path, **{m: captures / f"scattered-{m}.json.gz" for m in ("eager", "default")})
+    found = diff(con, "eager", "default")
+    assert measure(found, "peak memory")["verdict"] == "real"
+    compilation = measure(found, "compilation")
+    assert (compilation["a"], compilation["verdict"]) == (0, "noise unknown")
 
 
 def test_without_two_steps_in_a_row_kernel_time_is_still_compared(tmp_path):

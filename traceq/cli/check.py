@@ -98,7 +98,7 @@ def _narrate(notes: Sequence[str], judged: Sequence[Judgement], output: Output) 
         narrate.note("one measurement tells nothing of the noise: traceq capture takes several")
     missing = [j for j in judged if j.status == check.NOT_RECORDED]
     for left, j in enumerate(missing, 1 - len(missing)):
-        narrate.fail(TraceqError(reports.sentence(j), None if left else check.RECORD))
+        narrate.fail(TraceqError(reports.sentence(j), None if left else check.remedy(missing)))
 
 
 def _from_file(path: Path | None) -> list[Threshold]:

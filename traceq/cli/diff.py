@@ -58,7 +58,7 @@ def _more(found: diff.Diff) -> dict[str, Any]:
         "anchor": anchor
         and {"a_ns": anchor.first_ns, "b_ns": anchor.second_ns, "holds": anchor.holds, "changes": anchor.changes},
         "graph_breaks": found.breaks,
-        "pays_after_steps": diff.pays_after(found.first, found.second),
+        "pays_after_steps": found.pays_after_steps,
         "periods": {"a": found.first.periods, "b": found.second.periods},
         "period_ns": {"a": found.first.period_ns, "b": found.second.period_ns},
         "categories_by_name": found.by_name,
