@@ -356,6 +356,13 @@ def test_a_fused_gelu_replaced_the_eager_ones(real):
     assert (gelu["kernels"], gelu["replaced"], gelu["replaced_kernels"]) == (12, "gelu ×12", 12)
 
 
+def test_what_was_fused_begins_with_the_greatest_change_whether_gain_or_loss(real):
+    found, _ = real
+    changes = [abs(r["delta_ns"]) for r in tables.records(tables.fused(found))]
+    assert changes == sorted(changes, reverse=True)
+    assert len(set(changes)) > 8
+
+
 def test_the_eager_optimizer_stayed_unfused(real):
     found, _ = real
     reasons = {row["op"]: row["reason"] for row in found.unfused}

@@ -279,10 +279,13 @@ def _categories(screen: Console, rows: Sequence[tuple[Any, ...]], labels: Sequen
     _more(screen, len(rows) - 2 * MOST)
 
 
+FUSED = "by change; shares of kernels of one operator are estimates"
+
+
 def _fused(screen: Console, result: Result) -> None:
     if not result.rows:
         return
-    _title(screen, "What was fused", "compilers' kernels and what they replaced, by time replaced")
+    _title(screen, "What was fused", FUSED)
     heads = [("kernel", LEFT), ("its time", RIGHT), ("theirs", RIGHT), ("change", RIGHT), ("replaced", LEFT)]
     rows = []
     for name, _, replaced, count, made, _, was, delta in result.rows[:MOST]:
