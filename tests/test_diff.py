@@ -1,8 +1,11 @@
 """Comparisons: the cases of the log, real pairs, and what holds for any two runs."""
 
 import gzip
+import html
+import io
 import json
 import re
+from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -12,13 +15,15 @@ from clirun import environment, traceq
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made_traces import ADD, GEMM, MUL, opened, row, store_of, timed_again, trace
+from markdown_it import MarkdownIt
 from rich.cells import cell_len
 
 from traceq.analysis import tables
 from traceq.analysis.diff import diff
 from traceq.analysis.match import Contents, Kernel, match
 from traceq.analysis.shares import per_step, split
-from traceq.show.verdicts import heads_of
+from traceq.show import page, verdicts
+from traceq.show.page import heads_of
 from traceq.store.files import open_store
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -423,6 +428,33 @@ def test_what_is_drawn_fits_the_terminal(real, columns, tmp_path):
     done = traceq("diff", "a", "b", "--store", store, env=environment(COLUMNS=columns))
     assert max(map(len, done.out.splitlines())) <= columns
     assert "…" not in re.sub(r"[\w<>,. ]*…[\w<>,. ]*", "", done.out)
+
+
+def test_markdown_has_every_word_of_the_text_as_headings_and_tables(real):
+    """Also where a name has what Markdown takes for its own."""
+    found, _ = real
+    texts = [io.StringIO(), io.StringIO()]
+    verdicts.diff(found, page.Screen(texts[0], is_wide=True))
+    verdicts.diff(found, page.Markdown(texts[1]))
+    rendered = MarkdownIt("commonmark").enable("table").render(texts[1].getvalue())
+    titles = re.findall("<h3>(.*)</h3>", rendered)
+    assert titles[:2] == ["Per step", "Where the difference comes from"]
+    assert "What was fused" in titles
+    assert rendered.startswith(f"<p><strong>{found.sentence}</strong></p>")
+    words = html.unescape(re.sub("<[^>]+>", " ", rendered)).split()
+    drawn = re.sub("[─•]", " ", texts[0].getvalue()).split()
+    assert Counter(drawn) - Counter(words) == Counter()
+    assert any("<" in word for word in drawn)
+
+
+@pytest.mark.parametrize(
+    "verb", [["diff", "a", "b"], ["advise", "a"], ["check", "b", "--against", "a", "--max", "kernels=+0"]]
+)
+def test_markdown_begins_with_the_verdict(tmp_path, verb):
+    store = store_of(tmp_path, a=trace([[(GEMM, 10), (ADD, 5)]] * 3), b=trace([[(GEMM, 10)]] * 3))
+    done = traceq(*verb, "--store", store, "--format", "markdown")
+    assert re.match(r"\*\*[^|]+\*\*\n\n", done.out)
+    assert "\n|---|" in done.out
 
 
 @pytest.mark.parametrize("columns", [60, 61, 80])

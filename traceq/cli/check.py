@@ -55,7 +55,7 @@ def command(
     save: Path | None, store: Path | None, output: Output,
 ) -> int:  # fmt: skip
     """Compare run NEW with a baseline, for a pipeline: exit 5 if a threshold is crossed."""
-    from traceq.show import verdicts
+    from traceq.show import page, verdicts
 
     thresholds = [*_from_file(limits), *(check.threshold("max", t) for t in most)]
     thresholds += [check.threshold("min", t) for t in least]
@@ -74,10 +74,11 @@ def command(
         return Status.OK
     judged = check.judge(base, new, thresholds)
     crossed = [reports.sentence(j) for j in judged if j.status == "crossed"]
-    own: dict[str, Draw] = {name: functools.partial(write, judged) for name, write in reports.WRITERS.items()}
+    draw, own = page.drawn(lambda on: verdicts.check(judged, on), output.is_wide)
+    reported: dict[str, Draw] = {name: functools.partial(write, judged) for name, write in reports.WRITERS.items()}
     output.write(
         replace(tables.judgements(base.label, run, judged), trust=trust),
-        lambda out: verdicts.check(judged, out, output.is_wide), own,
+        draw, {**own, **reported},
         crossed=crossed, notes=check.notes(base, new),
     )  # fmt: skip
     _narrate(check.notes(base, new), judged, output)
