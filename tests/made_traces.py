@@ -68,7 +68,7 @@ def timed_again(record, folder, pipelined):
     told = json.loads(record.read_text("utf-8"))
     told["step_pipelined_ns"] = {end: pipelined(ns) for end, ns in told["step_pipelined_ns"].items()}
     for timing in told["timings"]:
-        timing["ns"] = pipelined(timing["ns"]) if timing["kind"] == "pipelined" else timing["ns"]
+        timing["ns"] = int(pipelined(timing["ns"])) if timing["kind"] == "pipelined" else timing["ns"]
     made = folder / record.name
     made.write_text(json.dumps(told), "utf-8")
     if not told["trace"]:

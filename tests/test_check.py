@@ -127,13 +127,13 @@ def store(tmp_path_factory):
 def test_a_crossed_threshold_is_exit_5_with_its_reason_on_standard_error(store):
     done = traceq("check", "new", "--against", "base", "--max", "kernels=+0", "--store", store)
     assert done.status == 5
-    assert done.out.startswith("1 of 1 thresholds crossed\n")
+    assert done.out.startswith("new against base: 1 of 1 thresholds crossed\n")
     assert "kernels: 2 → 3 (+1, +50.0 %); --max kernels=+0: crossed, the difference is real" in done.err
 
 
 def test_within_its_thresholds_a_run_is_exit_0(store):
     done = traceq("check", "new", "--against", "base", "--max", "kernels=+1", "--max", "gemm=+3%", "--store", store)
-    assert (done.status, done.out.splitlines()[0]) == (0, "no threshold is crossed")
+    assert (done.status, done.out.splitlines()[0]) == (0, "new against base: no threshold is crossed")
 
 
 def test_json_names_what_is_crossed(store):
@@ -147,14 +147,32 @@ def test_junit_has_a_failure_for_what_is_crossed(store):
     argv = ("--max", "kernels=+0", "--max", "gemm=+3%", "--format", "junit")
     done = traceq("check", "new", "--against", "base", *argv, "--store", store)
     suite = ElementTree.fromstring(done.out)
-    assert suite.attrib == {"name": "traceq check", "tests": "2", "failures": "1", "errors": "0", "skipped": "0"}
+    assert suite.attrib == {
+        "name": "traceq check: new against base",
+        "tests": "2",
+        "failures": "1",
+        "errors": "0",
+        "skipped": "0",
+    }
     assert [case[0].tag for case in suite] == ["failure", "system-out"]
 
 
 def test_github_gets_workflow_commands(store):
     done = traceq("check", "new", "--against", "base", "--max", "kernels=+0", "--format", "github", "--store", store)
     said = "kernels: 2 → 3 (+1, +50.0 %25); --max kernels=+0: crossed, the difference is real"
-    assert done.out == f"::error title=traceq check::{said}\n"
+    assert done.out == f"::error title=traceq check::new against base: {said}\n"
+
+
+def test_labels_are_escaped_as_each_format_asks(tmp_path):
+    label = 'a<b>&"50%"'
+    store = store_of(tmp_path, **{label: trace([[(GEMM, 50)]] * 5), "new": trace([[(GEMM, 50), (ADD, 5)]] * 5)})
+    argv = ("check", "new", "--against", label, "--max", "kernels=+0", "--store", store)
+    assert traceq(*argv).out.startswith(f"new against {label}: ")
+    suite = ElementTree.fromstring(traceq(*argv, "--format", "junit").out)
+    assert suite.attrib["name"] == f"traceq check: new against {label}"
+    assert traceq(*argv, "--format", "github").out.startswith(
+        '::error title=traceq check::new against a<b>&"50%25": kernels: '
+    )
 
 
 @pytest.mark.parametrize(("text", "status"), [("kernels=+0", 5), ("kernels=+1", 1)])
@@ -173,7 +191,8 @@ def test_a_crossed_threshold_counts_more_than_a_measure_that_was_not_recorded(st
     suite = ElementTree.fromstring(traceq("check", *argv, "--format", "junit").out)
     assert (suite.attrib["errors"], suite[0][0].tag, suite[0][0].attrib["message"]) == ("1", "error", said)
     assert (
-        f"::error title=traceq check::{said.replace('%', '%25')}\n" in traceq("check", *argv, "--format", "github").out
+        f"::error title=traceq check::new against base: {said.replace('%', '%25')}\n"
+        in traceq("check", *argv, "--format", "github").out
     )
 
 
@@ -182,7 +201,10 @@ def test_one_measurement_a_side_is_said_in_every_format(tmp_path):
     argv = ("new", "--against", "base", "--max", "step=+3%", "--store", store_of(tmp_path, base=told[0], new=told[1]))
     said = "not judged, noise unknown: one measurement of base and new"
     done = traceq("check", *argv)
-    assert (done.status, done.out.splitlines()[0]) == (0, "no threshold is crossed; 1 cannot be judged")
+    assert (done.status, done.out.splitlines()[0]) == (
+        0,
+        "new against base: no threshold is crossed; 1 cannot be judged",
+    )
     assert said in done.err
     assert "noise unknown: one measurement of base and new" in " ".join(done.out.split())
     (row,) = json.loads(traceq("check", *argv, "--json").out)["rows"]
@@ -347,7 +369,9 @@ def test_a_run_that_was_disturbed_while_timing_is_not_judged_by_its_steps(tmp_pa
     store, file = store_of(tmp_path, base=captures / "scattered-default.json.gz", new=new), tmp_path / "baseline.json"
     limits = [word for m in ("step=+3%", "step_synced=+3%", "kernels=+0") for word in ("--max", m)]
     found = traceq("check", "new", "--against", "base", *limits, "--store", store)
-    assert (found.status, found.out.splitlines()[0]) == (5, "1 of 3 thresholds crossed; 2 cannot be judged")
+    assert (found.status, found.out.splitlines()[0]) == (
+        5, "new against base: 1 of 3 thresholds crossed; 2 cannot be judged",
+    )  # fmt: skip
     assert "step=+3%: not judged, disturbed while timing: new" in found.err
     assert "one measurement" not in found.err
     assert traceq("check", "new", "--save", file, "--store", store).status == 0

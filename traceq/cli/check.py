@@ -74,11 +74,12 @@ def command(
         return Status.OK
     judged = check.judge(base, new, thresholds)
     crossed = [reports.sentence(j) for j in judged if j.status == "crossed"]
-    draw, own = page.drawn(lambda on: verdicts.check(judged, on), output.is_wide)
-    reported: dict[str, Draw] = {name: functools.partial(write, judged) for name, write in reports.WRITERS.items()}
+    compared = reports.pair(base.label, run)
+    draw, whole = page.drawn(lambda on: verdicts.check(compared, judged, on), output.is_wide)
+    own: dict[str, Draw] = {name: functools.partial(w, compared, judged) for name, w in reports.WRITERS.items()}
     output.write(
         replace(tables.judgements(base.label, run, judged), trust=trust),
-        draw, {**own, **reported},
+        draw, {**whole, **own},
         crossed=crossed, notes=check.notes(base, new),
     )  # fmt: skip
     _narrate(check.notes(base, new), judged, output)

@@ -132,14 +132,14 @@ STATUSES = {"ok": GOOD, "crossed": BAD, "not judged": "yellow", "not recorded": 
 UNSAID = ("within the threshold", "the difference is real")  # of a status that says as much
 
 
-def check(judged: Sequence[Judgement], page: Page) -> None:
+def check(compared: str, judged: Sequence[Judgement], page: Page) -> None:
     """Draw judgements: those that fail first in words, then all."""
     crossed, unsure, missing = (
         sum(j.status == status for j in judged) for status in ("crossed", "not judged", "not recorded")
     )
     more = [f"{count} {words}" for count, words in ((unsure, "cannot be judged"), (missing, "not recorded")) if count]
     what = f"{crossed} of {len(judged)} thresholds crossed" if crossed else "no threshold is crossed"
-    page.say("; ".join([what, *more]), f"bold {BAD if crossed or missing else GOOD}")
+    page.say(f"{compared}: {'; '.join([what, *more])}", f"bold {BAD if crossed or missing else GOOD}")
     heads = [
         ("", LEFT),
         ("allowed", LEFT),
