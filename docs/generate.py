@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # describe this ch
 
 from traceq.errors import TraceqError
 from traceq.query import Query, Value, all_queries
+from traceq.show.text import escape
 from traceq.store.build import SCHEMA_VERSION
 from traceq.store.files import empty_store
 
@@ -39,7 +40,6 @@ SELECT column_name, data_type, is_nullable, comment FROM duckdb_columns() WHERE 
 ORDER BY column_index
 """
 # Of _ only those that could open or close emphasis, of & only those of an entity; table() sees to |.
-SPECIAL = re.compile(r"[\\`*~<>\[\]]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|&(?=#?\w+;)")
 BLOCK = re.compile(r"^(\d+(?=[.)](?:\s|$))|(?=[-+#=]))")  # what a backslash keeps from being a list or a heading
 REFERENCE = re.compile(r"\b(\w+)\.(\w+)\b")
 INDEX_INTRO = """
@@ -198,11 +198,6 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A Markdown table; the cells are Markdown in which | is still bare, in text as in code."""
     lines = [head, ["---"] * len(head), *([cell.replace("|", r"\|") for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-
-
-def escape(text: str) -> str:
-    """`text` so that Markdown shows every character of it; GitHub knows no escape for the $ of formulas but a tag."""
-    return SPECIAL.sub(r"\\\g<0>", re.sub(r"\s+", " ", text)).replace("$", "<span>$</span>")
 
 
 def code(text: str) -> str:

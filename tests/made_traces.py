@@ -1,6 +1,7 @@
 """Small traces made for tests of comparisons and advice, and stores that hold them."""
 
 import json
+import shutil
 from pathlib import Path
 
 from traceq.ingest.pipeline import Options, ingest
@@ -60,6 +61,19 @@ def store_of(folder, **runs):
 def opened(folder, **runs):
     """`store_of`, open for reading."""
     return open_store(store_of(folder, **runs))
+
+
+def timed_again(record, folder, pipelined):
+    """A copy of a capture's record, and of its trace, in which `pipelined` makes of a time what it is."""
+    told = json.loads(record.read_text("utf-8"))
+    told["step_pipelined_ns"] = {end: pipelined(ns) for end, ns in told["step_pipelined_ns"].items()}
+    for timing in told["timings"]:
+        timing["ns"] = int(pipelined(timing["ns"])) if timing["kind"] == "pipelined" else timing["ns"]
+    made = folder / record.name
+    made.write_text(json.dumps(told), "utf-8")
+    if not told["trace"]:
+        return made
+    return Path(shutil.copy(record.with_name(told["trace"]), folder))
 
 
 OPERATORS = {

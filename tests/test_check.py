@@ -2,15 +2,17 @@
 
 import json
 import random
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from clirun import environment, traceq
-from made_traces import ADD, GEMM, opened, store_of, trace
+from made_traces import ADD, GEMM, opened, store_of, timed_again, trace
 
 from traceq.analysis.check import MEASURES, Sample, Snapshot, judge, saved, snapshot, threshold
 from traceq.errors import TraceqError
 
+FIXTURES = Path(__file__).parents[1] / "fixtures"
 FACTS = {"gpu": "NVIDIA H200", "torch_version": None, "recorded_with": None, "format": "kineto", "good_steps": 5}
 
 
@@ -125,13 +127,13 @@ def store(tmp_path_factory):
 def test_a_crossed_threshold_is_exit_5_with_its_reason_on_standard_error(store):
     done = traceq("check", "new", "--against", "base", "--max", "kernels=+0", "--store", store)
     assert done.status == 5
-    assert done.out.startswith("1 of 1 thresholds crossed\n")
+    assert done.out.startswith("new against base: 1 of 1 thresholds crossed\n")
     assert "kernels: 2 → 3 (+1, +50.0 %); --max kernels=+0: crossed, the difference is real" in done.err
 
 
 def test_within_its_thresholds_a_run_is_exit_0(store):
     done = traceq("check", "new", "--against", "base", "--max", "kernels=+1", "--max", "gemm=+3%", "--store", store)
-    assert (done.status, done.out.splitlines()[0]) == (0, "no threshold is crossed")
+    assert (done.status, done.out.splitlines()[0]) == (0, "new against base: no threshold is crossed")
 
 
 def test_json_names_what_is_crossed(store):
@@ -145,14 +147,32 @@ def test_junit_has_a_failure_for_what_is_crossed(store):
     argv = ("--max", "kernels=+0", "--max", "gemm=+3%", "--format", "junit")
     done = traceq("check", "new", "--against", "base", *argv, "--store", store)
     suite = ElementTree.fromstring(done.out)
-    assert suite.attrib == {"name": "traceq check", "tests": "2", "failures": "1", "errors": "0", "skipped": "0"}
+    assert suite.attrib == {
+        "name": "traceq check: new against base",
+        "tests": "2",
+        "failures": "1",
+        "errors": "0",
+        "skipped": "0",
+    }
     assert [case[0].tag for case in suite] == ["failure", "system-out"]
 
 
 def test_github_gets_workflow_commands(store):
     done = traceq("check", "new", "--against", "base", "--max", "kernels=+0", "--format", "github", "--store", store)
     said = "kernels: 2 → 3 (+1, +50.0 %25); --max kernels=+0: crossed, the difference is real"
-    assert done.out == f"::error title=traceq check::{said}\n"
+    assert done.out == f"::error title=traceq check::new against base: {said}\n"
+
+
+def test_labels_are_escaped_as_each_format_asks(tmp_path):
+    label = 'a<b>&"50%"'
+    store = store_of(tmp_path, **{label: trace([[(GEMM, 50)]] * 5), "new": trace([[(GEMM, 50), (ADD, 5)]] * 5)})
+    argv = ("check", "new", "--against", label, "--max", "kernels=+0", "--store", store)
+    assert traceq(*argv).out.startswith(f"new against {label}: ")
+    suite = ElementTree.fromstring(traceq(*argv, "--format", "junit").out)
+    assert suite.attrib["name"] == f"traceq check: new against {label}"
+    assert traceq(*argv, "--format", "github").out.startswith(
+        '::error title=traceq check::new against a<b>&"50%25": kernels: '
+    )
 
 
 @pytest.mark.parametrize(("text", "status"), [("kernels=+0", 5), ("kernels=+1", 1)])
@@ -171,7 +191,8 @@ def test_a_crossed_threshold_counts_more_than_a_measure_that_was_not_recorded(st
     suite = ElementTree.fromstring(traceq("check", *argv, "--format", "junit").out)
     assert (suite.attrib["errors"], suite[0][0].tag, suite[0][0].attrib["message"]) == ("1", "error", said)
     assert (
-        f"::error title=traceq check::{said.replace('%', '%25')}\n" in traceq("check", *argv, "--format", "github").out
+        f"::error title=traceq check::new against base: {said.replace('%', '%25')}\n"
+        in traceq("check", *argv, "--format", "github").out
     )
 
 
@@ -180,7 +201,10 @@ def test_one_measurement_a_side_is_said_in_every_format(tmp_path):
     argv = ("new", "--against", "base", "--max", "step=+3%", "--store", store_of(tmp_path, base=told[0], new=told[1]))
     said = "not judged, noise unknown: one measurement of base and new"
     done = traceq("check", *argv)
-    assert (done.status, done.out.splitlines()[0]) == (0, "no threshold is crossed; 1 cannot be judged")
+    assert (done.status, done.out.splitlines()[0]) == (
+        0,
+        "new against base: no threshold is crossed; 1 cannot be judged",
+    )
     assert said in done.err
     assert "noise unknown: one measurement of base and new" in " ".join(done.out.split())
     (row,) = json.loads(traceq("check", *argv, "--json").out)["rows"]
@@ -337,6 +361,45 @@ def test_a_rate_is_that_of_the_median_step(tmp_path):
 def test_compiling_once_tells_nothing_of_its_noise():
     one, two = Sample("ns", (), 100), Sample("ns", (), 200)
     assert status(side(compile=one), side(compile=two), "max", "compile=+3%") == "not judged"
+
+
+def test_a_run_that_was_disturbed_while_timing_is_not_judged_by_its_steps(tmp_path):
+    captures = FIXTURES / "captures-h200"
+    new = timed_again(captures / "scattered-eager.capture.json", tmp_path, lambda ns: 30 * ns)
+    store, file = store_of(tmp_path, base=captures / "scattered-default.json.gz", new=new), tmp_path / "baseline.json"
+    limits = [word for m in ("step=+3%", "step_synced=+3%", "kernels=+0") for word in ("--max", m)]
+    found = traceq("check", "new", "--against", "base", *limits, "--store", store)
+    assert (found.status, found.out.splitlines()[0]) == (
+        5, "new against base: 1 of 3 thresholds crossed; 2 cannot be judged",
+    )  # fmt: skip
+    assert "step=+3%: not judged, disturbed while timing: new" in found.err
+    assert "one measurement" not in found.err
+    assert traceq("check", "new", "--save", file, "--store", store).status == 0
+    for base in ("new", file):
+        done = traceq("check", "base", "--against", base, *limits, "--json", "--store", store)
+        rows = [(r["status"], r["reason"], r["low"]) for r in json.loads(done.out)["rows"]]
+        unsure = ("not judged", "disturbed while timing: base", None)
+        assert (done.status, rows[:2], rows[2][0]) == (0, [unsure] * 2, "ok")
+
+
+def test_memory_is_the_same_each_time_and_an_eager_run_compiles_nothing(tmp_path):
+    captures = FIXTURES / "captures-h200"
+    store = store_of(tmp_path, **{m: captures / f"scattered-{m}.json.gz" for m in ("eager", "default")})
+    argv = ("eager", "--against", "default", "--max", "peak_memory=+1%", "--max", "compile=+0", "--store", store)
+    done = traceq("check", *argv)
+    assert done.status == 5
+    assert "--max peak_memory=+1%: crossed, the difference is real" in done.err
+    assert "not recorded" not in done.out
+
+
+def test_without_a_gpu_that_is_said_in_place_of_how_to_record(tmp_path):
+    captures = FIXTURES / "captures"
+    store = store_of(tmp_path, **{m: captures / f"breaks-{m}.json.gz" for m in ("eager", "default")})
+    argv = ("check", "default", "--against", "eager", "--max", "kernels=+0", "--store", store)
+    done = traceq(*argv)
+    assert done.status == 1
+    assert "--max kernels=+0: not recorded in base and new: no GPU in what was recorded\n" in done.err
+    assert "hint: record it on a GPU, or leave it out\n" in done.err
 
 
 def test_without_a_baseline_or_a_threshold_it_is_usage(store):

@@ -1,8 +1,11 @@
 """Comparisons: the cases of the log, real pairs, and what holds for any two runs."""
 
 import gzip
+import html
+import io
 import json
 import re
+from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -11,14 +14,17 @@ import pytest
 from clirun import environment, traceq
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from made_traces import ADD, GEMM, MUL, opened, row, store_of, trace
+from made_traces import ADD, GEMM, MUL, opened, row, store_of, timed_again, trace
+from markdown_it import MarkdownIt
 from rich.cells import cell_len
 
+from traceq import query
 from traceq.analysis import tables
-from traceq.analysis.diff import diff, pays_after
+from traceq.analysis.diff import diff
 from traceq.analysis.match import Contents, Kernel, match
 from traceq.analysis.shares import per_step, split
-from traceq.show.verdicts import heads_of
+from traceq.show import page, verdicts
+from traceq.show.page import heads_of
 from traceq.store.files import open_store
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -249,7 +255,59 @@ def test_captures_tell_what_compiling_costs_and_where_graphs_break(tmp_path):
     assert found.sentence == "default is 1.60× as fast as eager: a step takes 1.250 µs, not 2.000 µs (real)"
     assert "compilation took 2.000 µs: it has paid for itself after 3 steps" in found.also
     assert (found.breaks[0]["file"], found.breaks[0]["line"]) == ("train.py", 20)
-    assert (pays_after(found.first, found.second), pays_after(found.second, found.first)) == (3, None)
+    assert (found.pays_after_steps, diff(con, "default", "eager").pays_after_steps) == (3, None)
+
+
+def test_a_gain_that_is_not_real_pays_for_nothing(tmp_path):
+    """The first is the same as before, with steps that scatter so that they may be as short as the second's."""
+    made = FIXTURES / "made"
+    noise = iter((0.5, 1, 1, 2.0) * 9)
+    eager = timed_again(made / "train-eager.capture.json", tmp_path, lambda ns: int(ns * next(noise)))
+    con = opened(tmp_path, eager=eager, default=made / "train-default.capture.json")
+    found = diff(con, "eager", "default")
+    assert found.sentence.endswith("(within noise)")
+    assert (found.pays_after_steps, [line for line in found.also if "compilation" in line]) == (None, [])
+
+
+def test_steps_that_waiting_makes_faster_were_disturbed_and_get_no_verdict(tmp_path):
+    captures = FIXTURES / "captures-h200"
+    eager = timed_again(captures / "scattered-eager.capture.json", tmp_path, lambda ns: 30 * ns)
+    con = opened(tmp_path, eager=eager, default=captures / "scattered-default.json.gz")
+    found = diff(con, "eager", "default")
+    assert found.sentence.startswith(
+        "no verdict on speed: eager was disturbed while timing (a step takes 4.839 ms, but 186.764 µs with a "
+        "synchronisation after each): capture it again; the GPU is busy for 77.9"
+    )
+    assert (found.direction, found.also, found.pays_after_steps) == ("unknown", (), None)
+    step = measure(found, "step, un-profiled")
+    assert (step["verdict"], step["delta_low"]) == ("disturbed while timing", None)
+    assert measure(found, "step, synchronised")["verdict"] == "disturbed while timing"
+    assert measure(found, "GPU busy")["verdict"] == "real"
+    assert {p.first_estimate_ns for p in found.parts} == {None}
+    assert sum(p.second_estimate_ns for p in found.parts) == round(found.second.step.value)
+
+
+@pytest.mark.parametrize(("more_ns", "is_disturbed"), [(-9, False), (9, True)])
+def test_only_pipelined_steps_above_twice_the_synced_ones_are_taken_for_disturbed(tmp_path, more_ns, is_disturbed):
+    """The low end of theirs against the high end of the others', which is the same in every place that says so."""
+    captures = FIXTURES / "captures-h200"
+    record = captures / "scattered-eager.capture.json"
+    told = json.loads(record.read_text("utf-8"))
+    added = 2 * told["step_synced_ns"]["high"] - told["step_pipelined_ns"]["low"] + more_ns
+    eager = timed_again(record, tmp_path, lambda ns: ns + added)
+    con = opened(tmp_path, eager=eager, default=captures / "scattered-default.json.gz")
+    verdict = measure(diff(con, "eager", "default"), "step, un-profiled")["verdict"]
+    notes = " ".join(query.trust(con, ["eager"])["eager"]["notes"])
+    assert (verdict == "disturbed while timing", "disturbed while timing" in notes) == (is_disturbed, is_disturbed)
+
+
+def test_a_peak_of_memory_is_the_same_each_time_and_compilation_is_not(tmp_path):
+    captures = FIXTURES / "captures-h200"
+    con = opened(tmp_path, **{m: captures / f"scattered-{m}.json.gz" for m in ("eager", "default")})
+    found = diff(con, "eager", "default")
+    assert measure(found, "peak memory")["verdict"] == "real"
+    compilation = measure(found, "compilation")
+    assert (compilation["a"], compilation["verdict"]) == (0, "noise unknown")
 
 
 def test_without_two_steps_in_a_row_kernel_time_is_still_compared(tmp_path):
@@ -307,6 +365,13 @@ def test_a_fused_gelu_replaced_the_eager_ones(real):
     rows = {r["name"]: r for r in tables.records(tables.fused(found))}
     gelu = rows["triton_poi_fused_gelu_view_10"]
     assert (gelu["kernels"], gelu["replaced"], gelu["replaced_kernels"]) == (12, "gelu ×12", 12)
+
+
+def test_what_was_fused_begins_with_the_greatest_change_whether_gain_or_loss(real):
+    found, _ = real
+    changes = [abs(r["delta_ns"]) for r in tables.records(tables.fused(found))]
+    assert changes == sorted(changes, reverse=True)
+    assert len(set(changes)) > 8
 
 
 def test_the_eager_optimizer_stayed_unfused(real):
@@ -369,6 +434,33 @@ def test_what_is_drawn_fits_the_terminal(real, columns, tmp_path):
     done = traceq("diff", "a", "b", "--store", store, env=environment(COLUMNS=columns))
     assert max(map(len, done.out.splitlines())) <= columns
     assert "…" not in re.sub(r"[\w<>,. ]*…[\w<>,. ]*", "", done.out)
+
+
+def test_markdown_has_every_word_of_the_text_as_headings_and_tables(real):
+    """Also where a name has what Markdown takes for its own."""
+    found, _ = real
+    texts = [io.StringIO(), io.StringIO()]
+    verdicts.diff(found, page.Screen(texts[0], is_wide=True))
+    verdicts.diff(found, page.Markdown(texts[1]))
+    rendered = MarkdownIt("commonmark").enable("table").render(texts[1].getvalue())
+    titles = re.findall("<h3>(.*)</h3>", rendered)
+    assert titles[:2] == ["Per step", "Where the difference comes from"]
+    assert "What was fused" in titles
+    assert rendered.startswith(f"<p><strong>{found.sentence}</strong></p>")
+    words = html.unescape(re.sub("<[^>]+>", " ", rendered)).split()
+    drawn = re.sub("[─•]", " ", texts[0].getvalue()).split()
+    assert Counter(drawn) - Counter(words) == Counter()
+    assert any("<" in word for word in drawn)
+
+
+@pytest.mark.parametrize(
+    "verb", [["diff", "a", "b"], ["advise", "a"], ["check", "b", "--against", "a", "--max", "kernels=+0"]]
+)
+def test_markdown_begins_with_the_verdict(tmp_path, verb):
+    store = store_of(tmp_path, a=trace([[(GEMM, 10), (ADD, 5)]] * 3), b=trace([[(GEMM, 10)]] * 3))
+    done = traceq(*verb, "--store", store, "--format", "markdown")
+    assert re.match(r"\*\*[^|]+\*\*\n\n", done.out)
+    assert "\n|---|" in done.out
 
 
 @pytest.mark.parametrize("columns", [60, 61, 80])

@@ -27,13 +27,19 @@
 -- column: synced_ns BIGINT ns -- un-profiled step time with synchronisation after each step
 -- column: synced_low_ns BIGINT ns -- lower end of its interval
 -- column: synced_high_ns BIGINT ns -- upper end
+-- column: is_disturbed BOOLEAN -- whether the step times contradict each other, so that none is judged: pipelined steps, which wait for nothing, clearly above synced ones; NULL without both intervals
 -- column: peak_memory_bytes BIGINT bytes -- most memory allocated, if measured or recorded
--- column: compile_ns BIGINT ns -- time spent compiling, as capture measured it; of the slowest rank
+-- column: compile_ns BIGINT ns -- time spent compiling, as capture measured it, 0 if nothing was compiled; of the slowest rank; NULL without a capture
 -- column: graph_breaks BIGINT count -- graph breaks that capture counted; NULL without a capture
 -- order: run_id
 -- example: traceq query run_facts --run eager
 
-WITH picked AS (
+-- The factor is far from what noise makes of real programs: up to 1.5 was seen where the host decides.
+WITH limits AS (
+    SELECT 2 AS disturbed_ratio
+),
+
+picked AS (
     SELECT l.trace_id, l.run_id, l.rank, l.invisible_replays, t.format, t.sha256, t.world_size, t.metadata
     FROM labels AS l
     JOIN traces AS t USING (trace_id)
@@ -99,15 +105,22 @@ memory AS (
     GROUP BY p.run_id
 ),
 
+with_facts AS (
+    SELECT DISTINCT run_id
+    FROM captures
+    WHERE has_facts
+),
+
 compiling AS (
-    SELECT run_id, max(ns)::BIGINT AS compile_ns
-    FROM (SELECT run_id, rank, sum(ns) AS ns FROM compile_phases GROUP BY run_id, rank)
-    GROUP BY run_id
+    SELECT c.run_id, coalesce(max(p.ns), 0)::BIGINT AS compile_ns
+    FROM with_facts AS c
+    LEFT JOIN (SELECT run_id, rank, sum(ns) AS ns FROM compile_phases GROUP BY run_id, rank) AS p USING (run_id)
+    GROUP BY c.run_id
 ),
 
 breaking AS (
     SELECT c.run_id, coalesce(sum(b.count), 0)::BIGINT AS graph_breaks
-    FROM (SELECT DISTINCT run_id FROM captures WHERE has_facts) AS c
+    FROM with_facts AS c
     LEFT JOIN graph_breaks AS b USING (run_id)
     GROUP BY c.run_id
 ),
@@ -149,10 +162,12 @@ SELECT
     r.step_synced_ns AS synced_ns,
     r.step_synced_low_ns AS synced_low_ns,
     r.step_synced_high_ns AS synced_high_ns,
+    r.step_pipelined_low_ns > i.disturbed_ratio * r.step_synced_high_ns AS is_disturbed,
     coalesce(r.peak_memory_bytes, m.peak_bytes) AS peak_memory_bytes,
     c.compile_ns,
     b.graph_breaks
 FROM runs AS r
+CROSS JOIN limits AS i
 LEFT JOIN files AS f USING (run_id)
 LEFT JOIN memory AS m USING (run_id)
 LEFT JOIN compiling AS c USING (run_id)

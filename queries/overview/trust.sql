@@ -372,6 +372,18 @@ checks AS (
     LEFT JOIN gpu AS g USING (run)
     LEFT JOIN stepped AS s USING (run)
     UNION ALL
+    -- As is_disturbed of run_facts.
+    SELECT
+        r.run, 23, 'pipelined_of_synced_ratio', u.step_pipelined_ns / nullif(u.step_synced_ns, 0),
+        format(
+            'disturbed while timing: un-profiled steps that wait for nothing took {:,.3f} ms, those that wait {:,.3f} ms; '
+            || 'no verdict rests on either (capture again)',
+            u.step_pipelined_ns / 1000000, u.step_synced_ns / 1000000
+        )
+    FROM per_run AS r
+    JOIN runs AS u USING (run_id)
+    WHERE u.step_pipelined_low_ns > 2 * u.step_synced_high_ns
+    UNION ALL
     SELECT
         r.run, 24, 'ranks_missing', (r.world_size - r.ranks)::DOUBLE,
         CASE WHEN r.world_size > r.ranks THEN format('{:,} of {:,} ranks are here', r.ranks, r.world_size) END

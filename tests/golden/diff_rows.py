@@ -314,10 +314,17 @@ def facts(run: str, traces: list[Trace], captured: Captured | None) -> Row:
             for name, kind in (("step", "pipelined"), ("synced", "synced"))
             for end, what in (("", "median"), ("_low", "low"), ("_high", "high"))
         },
+        "is_disturbed": is_disturbed(captured),
         "peak_memory_bytes": said.get("peak_memory_bytes") or max(peaks(traces), default=None),
-        "compile_ns": sum(phases) if phases else None,
+        "compile_ns": sum(phases) if said.get("facts") else None,
         "graph_breaks": sum(r["count"] for r in captured.facts("graph_breaks")) if said.get("facts") else None,
     }
+
+
+def is_disturbed(captured: Captured | None) -> bool | None:
+    """Steps that wait for nothing took over twice as long as those that wait."""
+    low, high = (captured and captured.step(*of) for of in (("pipelined", "low"), ("synced", "high")))
+    return None if low is None or high is None else low > 2 * high
 
 
 TOLD = ("pipelined", "")  # what `traceq ingest --step` tells

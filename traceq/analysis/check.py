@@ -14,7 +14,7 @@ import duckdb
 
 from traceq.analysis import stats
 from traceq.analysis.ask import Row, ask
-from traceq.analysis.side import timed, warm_up
+from traceq.analysis.side import timed, told, warm_up
 from traceq.errors import Status, TraceqError
 from traceq.units import BYTE_UNITS, parse_duration_ns
 
@@ -34,7 +34,6 @@ SAMPLED = {  # measure: column of step_measures, unit
     "launches": ("launches", "count"),
 }
 TOLD = {"peak_memory": ("peak_memory_bytes", "bytes"), "compile": ("compile_ns", "ns")}  # columns of run_facts
-EXACT = ("peak_memory",)  # the same each time: one measurement tells it
 STEPS = {"step": ("step", "pipelined"), "step_synced": ("synced", "synced")}  # columns of run_facts, kind of timing
 TFLOPS = "gemm_tflops"
 MEASURES = (*STEPS, *SAMPLED, *TOLD, TFLOPS)
@@ -45,6 +44,9 @@ CHANGES = {"ns": "+3%, +1.5ms", "count": "+3%, +0", "bytes": "+3%, +100MiB", "tf
 MOST = 1e18  # of any measure in its base unit, 30 years in ns: so that no sum overflows
 OF_THE_MACHINE = ("ns", "tflop/s")  # units that another GPU changes whatever the program does
 NOT_RECORDED = "not recorded"
+NO_GPU = "no GPU in what was recorded"
+OF_A_GPU = (*SAMPLED, "peak_memory", TFLOPS)
+DISTURBED = "is_disturbed"
 ALIKE = ("gpu", "torch_version", "recorded_with", "format", "good_steps", "lanes")
 
 
@@ -127,12 +129,11 @@ def snapshot(con: duckdb.DuckDBPyConnection, run: str) -> Snapshot:
         if values := tuple(r[column] for r in steps if r[column] is not None):
             found[name] = Sample(unit, values)
     for name, (column, unit) in TOLD.items():
-        if facts[column] is not None:
-            noise = facts[column] if name in EXACT else None
-            found[name] = Sample(unit, (), facts[column], noise, noise)
+        if once := told(facts, column):
+            found[name] = Sample(unit, (), once.value, once.low, once.high)
     if rate := _tflops(con, run, steps):
         found[TFLOPS] = rate
-    return Snapshot(run, {name: facts[name] for name in ALIKE}, found)
+    return Snapshot(run, {name: facts[name] for name in (*ALIKE, DISTURBED)}, found)
 
 
 def _tflops(con: duckdb.DuckDBPyConnection, run: str, steps: Sequence[Row]) -> Sample | None:
@@ -215,22 +216,22 @@ def _snapshot(whole: Any) -> Snapshot:
     for key, kind in (("label", str), ("facts", dict), ("measures", dict)):
         if not isinstance(whole.get(key), kind):
             raise ValueError(f"{key} is missing, or no {'text' if kind is str else 'object'}")
-    facts = {name: whole["facts"][name] for name in ALIKE if name in whole["facts"]}
+    facts = {name: whole["facts"][name] for name in (*ALIKE, DISTURBED) if name in whole["facts"]}
     for name, value in facts.items():
         if value is not None and not isinstance(value, str | int):
             raise ValueError(f"facts: {name} is neither text nor a number")
     return Snapshot(whole["label"], facts, {n: _sample(n, s) for n, s in whole["measures"].items() if n in UNITS})
 
 
-def _sample(name: str, told: Any) -> Sample:
-    if not isinstance(told, dict) or told.get("unit") != UNITS[name]:
+def _sample(name: str, given: Any) -> Sample:
+    if not isinstance(given, dict) or given.get("unit") != UNITS[name]:
         raise ValueError(f"measures: {name} is not in {UNITS[name]}")
-    samples, ends = told.get("samples"), [told.get(end) for end in ("value", "low", "high")]
+    samples, ends = given.get("samples"), [given.get(end) for end in ("value", "low", "high")]
     if not isinstance(samples, list) or not all(map(_is_number, samples)):
         raise ValueError(f"measures: {name}: samples are no list of numbers")
     if not all(end is None or _is_number(end) for end in ends) or (not samples and ends[0] is None):
         raise ValueError(f"measures: {name} has neither samples nor a value that is a number")
-    return Sample(told["unit"], tuple(samples), *ends)
+    return Sample(given["unit"], tuple(samples), *ends)
 
 
 def _is_number(value: object) -> bool:
@@ -281,9 +282,12 @@ def _judged(base: Snapshot, new: Snapshot, t: Threshold) -> Judgement:
     one, two = base.measures.get(t.measure), new.measures.get(t.measure)
     if one and two:
         return _compared(base, new, t, one, two)
-    lacking = " and ".join(name for name, has in (("base", one), ("new", two)) if not has)
+    without = {name: side for name, side, has in (("base", base, one), ("new", new, two)) if not has}
+    lacking = f"in {' and '.join(without)}"
+    if t.measure in OF_A_GPU and not any(s.facts.get("gpu") or s.facts.get("lanes") for s in without.values()):
+        lacking += f": {NO_GPU}"
     first, second = (sample.estimate.value if sample else None for sample in (one, two))
-    return Judgement(t, UNITS[t.measure], first, second, None, NOT_RECORDED, f"in {lacking}")
+    return Judgement(t, UNITS[t.measure], first, second, None, NOT_RECORDED, lacking)
 
 
 def _compared(base: Snapshot, new: Snapshot, t: Threshold, one: Sample, two: Sample) -> Judgement:
@@ -291,10 +295,15 @@ def _compared(base: Snapshot, new: Snapshot, t: Threshold, one: Sample, two: Sam
         found = stats.difference_of_medians(one.samples, two.samples)
     else:
         found = stats.difference_of_estimates(one.estimate, two.estimate)
+    disturbed = [name for name, side in (("base", base), ("new", new)) if side.facts.get(DISTURBED)]
+    if disturbed and t.measure in STEPS:
+        found = stats.disturbed(found)
     first, second = one.estimate.value, two.estimate.value
     allowed = abs(first) * t.amount / 100 if t.is_pct else t.amount
     gpus = base.facts.get("gpu"), new.facts.get("gpu")
-    if not _is_beyond(found.value, allowed, t.kind):
+    if found.verdict == stats.DISTURBED:
+        status, reason = "not judged", f"{found.verdict}: {' and '.join(disturbed)}"
+    elif not _is_beyond(found.value, allowed, t.kind):
         status, reason = "ok", "within the threshold"
     elif None not in gpus and gpus[0] != gpus[1] and one.unit in OF_THE_MACHINE:
         status, reason = "not judged", f"another GPU: {gpus[0]} and {gpus[1]}"
@@ -319,7 +328,13 @@ def _nearer(allowed: float, kind: str) -> float:
 
 
 RECORD = "record it (traceq capture; record_shapes=True for gemm_tflops; traceq ingest --step TIME), or leave it out"
+RECORD_ON_GPU = "record it on a GPU, or leave it out"
 WORDS = {"gpu": "GPU", "lanes": "GPUs (rank:device)"}
+
+
+def remedy(missing: Sequence[Judgement]) -> str:
+    """What makes measures that were not recorded known."""
+    return RECORD_ON_GPU if all(j.reason.endswith(NO_GPU) for j in missing) else RECORD
 
 
 def notes(base: Snapshot, new: Snapshot) -> list[str]:

@@ -26,7 +26,7 @@ from traceq.analysis.constants import (
     SKEWED_PCT,
 )
 from traceq.analysis.match import Contents, Matching, Pair, generic, match
-from traceq.analysis.side import Lane, Place, Side, part_of, side_of, unprofiled
+from traceq.analysis.side import Lane, Place, Side, part_of, side_of, told, unprofiled
 from traceq.units import show_ns
 
 FUSIBLE = ("removed", "fused", "added", "changed")
@@ -97,6 +97,7 @@ class Diff:
     direction: str
     also: tuple[str, ...]
     caveats: tuple[str, ...]
+    pays_after_steps: int | None
     measures: tuple[Measure, ...]
     parts: tuple[Part, ...]
     anchor: Anchor | None
@@ -114,8 +115,8 @@ def diff(con: duckdb.DuckDBPyConnection, first: str, second: str) -> Diff:
     lanes = _common_lanes(con, first, second)
     sides = [side_of(con, f, by_name, only) for f, only in zip(facts, lanes, strict=True)]
     a, b = sides
-    told = _contents(con, first), _contents(con, second)
-    matching = match(a.kernels, b.kernels, told) if a.parts and b.parts else None
+    contents = _contents(con, first), _contents(con, second)
+    matching = match(a.kernels, b.kernels, contents) if a.parts and b.parts else None
     parts = _parts(a, b, matching) if matching else ()
     anchor = _anchor(a, b, matching) if matching else None
     measures = _measures(a, b)
@@ -134,6 +135,7 @@ def diff(con: duckdb.DuckDBPyConnection, first: str, second: str) -> Diff:
         direction=direction,
         also=also,
         caveats=caveats,
+        pays_after_steps=None if stranger else _pays_after(a, b, _compared(measures[0])),
         measures=measures,
         parts=parts,
         anchor=anchor,
@@ -167,9 +169,9 @@ def _contents(con: duckdb.DuckDBPyConnection, run: str) -> dict[str, Contents]:
     for r in ask(con, "kernel_sources", run=run):
         before = found.get(r["kernel"], Contents())
         elements = before.elements | ({r["elements"]} - {None})
-        told = tuple(op.removeprefix("aten.").partition(".")[0] for op in r["ops"].split(", ")) if r["ops"] else ()
-        has_more = before.has_more and not told
-        found[r["kernel"]] = Contents((*before.ops, *told), has_more, elements)
+        ops = tuple(op.removeprefix("aten.").partition(".")[0] for op in r["ops"].split(", ")) if r["ops"] else ()
+        has_more = before.has_more and not ops
+        found[r["kernel"]] = Contents((*before.ops, *ops), has_more, elements)
     return found
 
 
@@ -199,9 +201,9 @@ def _measures(a: Side, b: Side) -> tuple[Measure, ...]:
         if any(any(s) for s in samples):
             made.append(_sampled(name, unit, *samples))
     for name, column, unit in TOLD:
-        one, two = (side.facts[column] for side in (a, b))
-        if one is not None or two is not None:
-            made.append(_told(name, unit, one, two))
+        one, two = (told(side.facts, column) for side in (a, b))
+        if one or two:
+            made.append(Measure(name, unit, one, two, stats.difference_of_estimates(one, two) if one and two else None))
     return tuple(made)
 
 
@@ -209,15 +211,12 @@ def _estimated(name: str, a: Side, b: Side, column: str, kind: str) -> Measure:
     one, two = a.estimate(column, kind), b.estimate(column, kind)
     samples = a.timed.get(kind, ()), b.timed.get(kind, ())
     if all(len(s) > 1 for s in samples):
-        return Measure(name, "ns", one, two, stats.difference_of_medians(*samples))
-    return Measure(name, "ns", one, two, stats.difference_of_estimates(one, two) if one and two else None)
-
-
-def _told(name: str, unit: str, one: int | None, two: int | None) -> Measure:
-    first, second = (None if value is None else stats.Estimate(value) for value in (one, two))
-    return Measure(
-        name, unit, first, second, stats.difference_of_estimates(first, second) if first and second else None
-    )
+        found: stats.Difference | None = stats.difference_of_medians(*samples)
+    else:
+        found = stats.difference_of_estimates(one, two) if one and two else None
+    if found and (a.is_disturbed or b.is_disturbed):
+        found = stats.disturbed(found)
+    return Measure(name, "ns", one, two, found)
 
 
 def _sampled(name: str, unit: str, one: Sequence[int], two: Sequence[int]) -> Measure:
@@ -240,12 +239,17 @@ def _parts(a: Side, b: Side, matching: Matching) -> tuple[Part, ...]:
         rows["fusible", what][0] += one
         rows["fusible", what][1] += two
     places = sorted(rows, key=lambda p: (ORDER.index(p[0]), -abs(rows[p][1] - rows[p][0]), p[1]))
-    estimates = [unprofiled(side, [(p, rows[p][n]) for p in places]) for n, side in enumerate((a, b))]
+    estimates = [_estimates(side, [(p, rows[p][n]) for p in places]) for n, side in enumerate((a, b))]
     made = [
         Part(*place, rows[place][0], rows[place][1], estimates[0][n], estimates[1][n]) for n, place in enumerate(places)
     ]
     residuals = [e[-1] for e in estimates]
     return tuple(made) if not any(residuals) else (*made, Part("residual", "does not fit", 0, 0, *residuals))
+
+
+def _estimates(side: Side, rows: Sequence[tuple[Place, int]]) -> list[int | None]:
+    """As `unprofiled` says; nothing where the step time is that of a disturbed machine."""
+    return [None] * (len(rows) + 1) if side.is_disturbed else unprofiled(side, rows)
 
 
 def _fates(matching: Matching) -> list[tuple[str, int, int]]:
@@ -312,14 +316,16 @@ def _verdict(a: Side, b: Side, measures: Sequence[Measure]) -> tuple[str, str, t
     if a.label == b.label or (a.facts["content"] and a.facts["content"] == b.facts["content"]):
         return f"no difference: {a.label} and {b.label} have the same content", "same", ()
     if not (step := _compared(found[STEP])):
-        return _without_step(a, b, busy), "unknown", ()
+        return _without_speed(_unknown(a, b), busy), "unknown", ()
+    if step.verdict == stats.DISTURBED:
+        return _without_speed(_disturbed(a, b), busy), "unknown", ()
     direction = _direction(step)
     gpus = a.facts["gpu"], b.facts["gpu"]
     machines = (
         [f"but {a.label} ran on {gpus[0]}, {b.label} on {gpus[1]}"] if None not in gpus and gpus[0] != gpus[1] else []
     )
     also = [*machines, *_synced(_compared(found[SYNCED]), direction), *_busy(_compared(busy), direction)]
-    if (steps := pays_after(a, b)) is not None:
+    if (steps := _pays_after(a, b, step)) is not None:
         spent = show_ns(b.facts["compile_ns"] - (a.facts["compile_ns"] or 0))
         also.append(f"compilation took {spent}: it has paid for itself after {steps:,} steps")
     return _sentence(a, b, step, direction), direction, tuple(also)
@@ -366,17 +372,32 @@ def _sentence(a: Side, b: Side, step: Compared, direction: str) -> str:
     return f"{b.label} is slower, {step.ratio:.2f}× as fast as {a.label}: {times} ({step.verdict})"
 
 
-def pays_after(a: Side, b: Side) -> int | None:
-    """The steps after which what `b` saves in each has made up for its longer compilation; None if it never does."""
-    if b.facts["compile_ns"] is None or not a.step or not b.step:
+def _pays_after(a: Side, b: Side, step: Compared | None) -> int | None:
+    """The steps after which what `b` saves in each, if that is real, has made up for its longer compilation."""
+    if not step or step.verdict != stats.REAL or _direction(step) != "faster" or b.facts["compile_ns"] is None:
         return None
-    spent, saved = b.facts["compile_ns"] - (a.facts["compile_ns"] or 0), a.step.value - b.step.value
-    return math.ceil(spent / saved) if spent > 0 and saved > 0 else None
+    spent, saved = b.facts["compile_ns"] - (a.facts["compile_ns"] or 0), step.first - step.second
+    return math.ceil(spent / saved) if spent > 0 else None
 
 
-def _without_step(a: Side, b: Side, busy: Measure | None) -> str:
+def _unknown(a: Side, b: Side) -> str:
     missing = " and ".join(side.label for side in (a, b) if side.step is None)
-    start = f"no verdict on speed: the un-profiled step time of {missing} is not known"
+    return f"the un-profiled step time of {missing} is not known"
+
+
+def _disturbed(a: Side, b: Side) -> str:
+    """The contradiction; waiting cannot make steps faster."""
+    said = [
+        f"{side.label} was disturbed while timing (a step takes {show_ns(side.step.value)}, but "
+        f"{show_ns(side.synced.value)} with a synchronisation after each): capture it again"
+        for side in (a, b)
+        if side.is_disturbed and side.step and side.synced
+    ]
+    return "; ".join(dict.fromkeys(said))
+
+
+def _without_speed(why: str, busy: Measure | None) -> str:
+    start = f"no verdict on speed: {why}"
     if not (found := _compared(busy)):
         return start
     times = f"{show_ns(found.second)} a step, not {show_ns(found.first)}"

@@ -17,6 +17,7 @@ from traceq.analysis.shares import per_step, split
 
 Lane = tuple[int | None, int | None]
 Place = tuple[str, str]
+EXACT = ("peak_memory_bytes",)  # counted by the allocator, the same each time: one measurement tells it
 
 
 @dataclass(frozen=True)
@@ -52,12 +53,25 @@ class Side:
     def synced(self) -> stats.Estimate | None:
         return self.estimate("synced", "synced")
 
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether its un-profiled step times contradict each other."""
+        return bool(self.facts["is_disturbed"])
+
     def estimate(self, column: str, kind: str) -> stats.Estimate | None:
         """An un-profiled step time: of its measurements, where there are some, else as it was told."""
         if len(self.timed.get(kind, ())) > 1:
             return stats.bootstrap_median(self.timed[kind])
         value, low, high = (self.facts[f"{column}{end}_ns"] for end in ("", "_low", "_high"))
         return None if value is None else stats.Estimate(value, low, high)
+
+
+def told(facts: Row, column: str) -> stats.Estimate | None:
+    """A figure that a run has once; without an interval unless it is the same each time."""
+    value = facts[column]
+    if value is None:
+        return None
+    return stats.Estimate(value, value, value) if column in EXACT else stats.Estimate(value)
 
 
 def warm_up(con: duckdb.DuckDBPyConnection, run: str) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ SEED = "traceq"
 DRAWS = 2001  # so that the 2.5th and 97.5th percentiles are draws themselves: the 51st and the 1951st
 TAIL = 50
 REAL, WITHIN_NOISE, NOISE_UNKNOWN = "real", "within noise", "noise unknown"
+DISTURBED = "disturbed while timing"  # the noise is unknown, and known to be no small one
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Difference:
-    """Second less first, with its 95 % interval and what may be said of it: real, within noise, noise unknown."""
+    """Second less first, with its 95 % interval and what may be said of it: one of the verdicts above."""
 
     value: float
     low: float | None
@@ -70,6 +71,11 @@ def difference_of_estimates(first: Estimate, second: Estimate) -> Difference:
     below = math.hypot(second.value - second.low, first.high - first.value)
     above = math.hypot(second.high - second.value, first.value - first.low)
     return _judged(value, value - below, value + above)
+
+
+def disturbed(found: Difference) -> Difference:
+    """The same where a side was disturbed while it was timed: its interval says nothing."""
+    return Difference(found.value, None, None, DISTURBED)
 
 
 def _judged(value: float, low: float, high: float) -> Difference:

@@ -172,7 +172,7 @@ def kernels(found: Diff) -> Result:
 
 
 def fused(found: Diff) -> Result:
-    """Compilers' kernels with those of the other run that they replaced."""
+    """Compilers' kernels with those of the other run that they replaced, the greatest change first."""
     rows = []
     for f in found.matching.fused if found.matching else ():
         side = found.second if f.is_second else found.first
@@ -181,7 +181,7 @@ def fused(found: Diff) -> Result:
         delta = f.made.ns - was if f.is_second else was - f.made.ns
         made = (float(f.made.count), f.made.ns)
         rows.append((f.made.name, side.label, _listed(f.replaced), *made, float(count), was, delta))
-    rows.sort(key=lambda row: (-row[6], row[0]))
+    rows.sort(key=lambda row: (-abs(row[7]), -row[6], row[0]))
     return Result("diff_fused", {}, FUSED, rows)
 
 

@@ -24,6 +24,9 @@ Examples:
 \b
 Bounds need the un-profiled step time (traceq capture measures it, traceq ingest --step TIME tells it). Recorded with
 record_shapes=True and with_stack=True a trace tells more: docs/verdict.md.
+
+\b
+Markdown has all that the table has, JSON more; csv, jsonl and parquet have one table: where the step goes.
 """
 
 
@@ -34,7 +37,7 @@ record_shapes=True and with_stack=True a trace tells more: docs/verdict.md.
 @output_options
 def command(run: str, reached: str | None, store: Path | None, output: Output) -> int:
     """Say whether torch.compile will help the eager run RUN, by how much at most, and what to do first."""
-    from traceq.show import verdicts
+    from traceq.show import page, verdicts
 
     labels = [run] if reached is None else [run, reached]
     with files.open_store(files.store_path(store)) as con:
@@ -43,7 +46,7 @@ def command(run: str, reached: str | None, store: Path | None, output: Output) -
         trust = query.trust(con, labels)
     output.write(
         replace(tables.split(found), trust=trust),
-        draw=lambda out: verdicts.advise(found, out, output.is_wide),
+        *page.drawn(lambda on: verdicts.advise(found, on), output.is_wide),
         **_more(found),
     )
     return Status.OK

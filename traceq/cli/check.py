@@ -55,7 +55,7 @@ def command(
     save: Path | None, store: Path | None, output: Output,
 ) -> int:  # fmt: skip
     """Compare run NEW with a baseline, for a pipeline: exit 5 if a threshold is crossed."""
-    from traceq.show import verdicts
+    from traceq.show import page, verdicts
 
     thresholds = [*_from_file(limits), *(check.threshold("max", t) for t in most)]
     thresholds += [check.threshold("min", t) for t in least]
@@ -74,10 +74,12 @@ def command(
         return Status.OK
     judged = check.judge(base, new, thresholds)
     crossed = [reports.sentence(j) for j in judged if j.status == "crossed"]
-    own: dict[str, Draw] = {name: functools.partial(write, judged) for name, write in reports.WRITERS.items()}
+    compared = reports.pair(base.label, run)
+    draw, whole = page.drawn(lambda on: verdicts.check(compared, judged, on), output.is_wide)
+    own: dict[str, Draw] = {name: functools.partial(w, compared, judged) for name, w in reports.WRITERS.items()}
     output.write(
         replace(tables.judgements(base.label, run, judged), trust=trust),
-        lambda out: verdicts.check(judged, out, output.is_wide), own,
+        draw, {**whole, **own},
         crossed=crossed, notes=check.notes(base, new),
     )  # fmt: skip
     _narrate(check.notes(base, new), judged, output)
@@ -98,7 +100,7 @@ def _narrate(notes: Sequence[str], judged: Sequence[Judgement], output: Output) 
         narrate.note("one measurement tells nothing of the noise: traceq capture takes several")
     missing = [j for j in judged if j.status == check.NOT_RECORDED]
     for left, j in enumerate(missing, 1 - len(missing)):
-        narrate.fail(TraceqError(reports.sentence(j), None if left else check.RECORD))
+        narrate.fail(TraceqError(reports.sentence(j), None if left else check.remedy(missing)))
 
 
 def _from_file(path: Path | None) -> list[Threshold]:

@@ -24,6 +24,9 @@ Examples:
 \b
 Un-profiled step times decide which is faster (traceq capture measures them, traceq ingest --step TIME tells them);
 without them there is no verdict on speed, only where time goes under the profiler.
+
+\b
+Markdown has all that the table has, JSON more; csv, jsonl and parquet have one table: where the difference comes from.
 """
 
 
@@ -34,7 +37,7 @@ without them there is no verdict on speed, only where time goes under the profil
 @output_options
 def command(first: str, second: str, store: Path | None, output: Output) -> int:
     """Say what changed from run A to run B, where it comes from, and whether it is real."""
-    from traceq.show import verdicts
+    from traceq.show import page, verdicts
 
     with files.open_store(files.store_path(store)) as con:
         query.check_runs(con, [first, second])
@@ -42,7 +45,7 @@ def command(first: str, second: str, store: Path | None, output: Output) -> int:
         trust = query.trust(con, list(dict.fromkeys([first, second])))
     result = tables.parts(found)
     whole = Result(result.query, result.params, result.columns, result.rows, trust=trust)
-    output.write(whole, draw=lambda out: verdicts.diff(found, out, output.is_wide), **_more(found))
+    output.write(whole, *page.drawn(lambda on: verdicts.diff(found, on), output.is_wide), **_more(found))
     return Status.OK
 
 
@@ -58,7 +61,7 @@ def _more(found: diff.Diff) -> dict[str, Any]:
         "anchor": anchor
         and {"a_ns": anchor.first_ns, "b_ns": anchor.second_ns, "holds": anchor.holds, "changes": anchor.changes},
         "graph_breaks": found.breaks,
-        "pays_after_steps": diff.pays_after(found.first, found.second),
+        "pays_after_steps": found.pays_after_steps,
         "periods": {"a": found.first.periods, "b": found.second.periods},
         "period_ns": {"a": found.first.period_ns, "b": found.second.period_ns},
         "categories_by_name": found.by_name,

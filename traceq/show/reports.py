@@ -10,7 +10,7 @@ from traceq.analysis.check import Judgement
 from traceq.show.text import printable
 from traceq.units import show_value
 
-Writer = Callable[[Sequence[Judgement], IO[str]], None]
+Writer = Callable[[str, Sequence[Judgement], IO[str]], None]
 COUNTED = {"failures": "crossed", "errors": "not recorded", "skipped": "not judged"}  # of JUnit
 LEVELS = {"ok": "notice", "crossed": "error", "not judged": "warning", "not recorded": "error"}
 
@@ -27,12 +27,18 @@ def sentence(j: Judgement) -> str:
     )
 
 
-def junit(judged: Sequence[Judgement], out: IO[str]) -> None:
+def pair(base: str, new: str) -> str:
+    """What was compared, by the labels."""
+    return printable(f"{new} against {base}")
+
+
+def junit(compared: str, judged: Sequence[Judgement], out: IO[str]) -> None:
     """One test case a threshold: a crossed one fails, one not judged is skipped, one not recorded is an error."""
     counts = {name: sum(j.status == status for j in judged) for name, status in COUNTED.items()}
     numbers = "".join(f' {name}="{count}"' for name, count in counts.items())
     out.write('<?xml version="1.0" encoding="UTF-8"?>\n')
-    out.write(f'<testsuite name="traceq check" tests="{len(judged)}"{numbers}>\n')
+    suite = quoteattr(f"traceq check: {compared}")
+    out.write(f'<testsuite name={suite} tests="{len(judged)}"{numbers}>\n')
     for j in judged:
         name = quoteattr(f"{j.threshold.kind} {j.threshold.text}")
         said = f"message={quoteattr(sentence(j))}/>"
@@ -46,10 +52,10 @@ def junit(judged: Sequence[Judgement], out: IO[str]) -> None:
     out.write("</testsuite>\n")
 
 
-def github(judged: Sequence[Judgement], out: IO[str]) -> None:
+def github(compared: str, judged: Sequence[Judgement], out: IO[str]) -> None:
     """A workflow command a threshold."""
     for j in judged:
-        text = sentence(j).replace("%", "%25")
+        text = f"{compared}: {sentence(j)}".replace("%", "%25")
         out.write(f"::{LEVELS[j.status]} title=traceq check::{text}\n")
 
 

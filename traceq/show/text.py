@@ -6,6 +6,7 @@ import re
 
 UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 HEADING = {"pct": "%", "ns": ""}
+SPECIAL = re.compile(r"[\\`*~<>\[\]]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|&(?=#?\w+;)")  # what Markdown takes for its own
 KERNEL_NAMES = {"name", "kernel", "kernel_name"}
 COMMON = re.compile(
     r"^void |\(anonymous namespace\)::|at::native::|, std::array<char\*, \d+ul>|\((?:[^()]|\([^()]*\))*\)$"
@@ -16,6 +17,11 @@ TIMED = {"kernel", "memcpy", "memset", "memop", "gemm", "host", "step", "a", "b"
 def printable(text: str) -> str:
     """Control and direction characters as visible escapes: a kernel's name never moves the cursor."""
     return UNSAFE.sub(lambda c: f"\\x{ord(c[0]):02x}" if ord(c[0]) < 256 else f"\\u{ord(c[0]):04x}", text)
+
+
+def escape(text: str) -> str:
+    """`text` so that Markdown shows every character of it; GitHub knows no escape for the $ of formulas but a tag."""
+    return SPECIAL.sub(r"\\\g<0>", re.sub(r"\s+", " ", text)).replace("$", "<span>$</span>")
 
 
 def heading(name: str, unit: str | None) -> str:

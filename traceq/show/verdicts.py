@@ -1,15 +1,10 @@
-"""The verdicts for a terminal: a sentence first, then what it rests on."""
+"""The verdicts for people: a sentence first, then what it rests on."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import IO, Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from rich import box
-from rich.cells import cell_len
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from traceq.analysis import tables
@@ -17,51 +12,41 @@ from traceq.analysis.advise import Advice, Blocker
 from traceq.analysis.check import Judgement
 from traceq.analysis.diff import Diff, Part
 from traceq.query import Result
+from traceq.show.page import LEFT, RIGHT, Page
 from traceq.show.palette import colour
-from traceq.show.table import console
-from traceq.show.text import COMMON, printable
+from traceq.show.text import printable
 from traceq.units import show_value
 
-Justify = Literal["left", "right"]
-LEFT: Justify = "left"
-RIGHT: Justify = "right"
 GOOD, BAD = "green", "red"
 DIRECTIONS = {"faster": GOOD, "slower": BAD}
-BEFORE_A_UNIT = re.compile(r"(?<=[0-9]) (?=(?:[nµm]?s|[KMGTP]?i?B)\b|%)")
-UNBROKEN = "\ue000"  # one column wide, not a space to rich, and in no text that is printable
 MOST = 8
-LABEL = 12
-GAP = 2  # columns between two: one of padding, one of the box
-NARROW = 100
 SMALL_PCT = 0.5  # rows that change less than this of the larger step are summed up in one line
 
 
-def diff(found: Diff, out: IO[str], is_wide: bool) -> None:
+def diff(found: Diff, page: Page) -> None:
     """Draw a comparison."""
-    screen = console(out, is_wide)
-    _say(screen, found.sentence, f"bold {DIRECTIONS.get(found.direction, '')}".strip())
-    for line in found.also:
-        _say(screen, f"  {line}")
+    page.say(found.sentence, f"bold {DIRECTIONS.get(found.direction, '')}".strip())
+    page.under(found.also)
     for line in found.caveats:
-        _say(screen, f"note: {line}", "yellow")
-    labels = heads_of(found.first.label, found.second.label)
+        page.say(f"note: {line}", "yellow")
+    labels = page.heads(found.first.label, found.second.label)
     if any(m.first or m.second for m in found.measures):
-        _title(screen, "Per step", "medians; un-profiled times say how fast it is, others are traced")
-        _measures(screen, found, labels)
+        page.title("Per step", "medians; un-profiled times say how fast it is, others are traced")
+        _measures(page, found, labels)
     if found.parts:
-        _title(screen, "Where the difference comes from", _means(found))
-        _parts(screen, found, labels)
-        _anchor(screen, found)
-    _gpus(screen, tables.gpus(found), labels)
+        page.title("Where the difference comes from", _means(found))
+        _parts(page, found, labels)
+        _anchor(page, found)
+    _gpus(page, tables.gpus(found), labels)
     if shown := tables.categories(found).rows:
         per = found.safe[0]["per"] if found.safe else "step"
-        _title(screen, "Kernel time", f"per {per}, by category and origin")
-        _categories(screen, shown, labels)
-    _fused(screen, tables.fused(found))
-    _unfused(screen, tables.unfused(found), dict(zip((found.first.label, found.second.label), labels, strict=True)))
+        page.title("Kernel time", f"per {per}, by category and origin")
+        _categories(page, shown, labels)
+    _fused(page, tables.fused(found))
+    _unfused(page, tables.unfused(found), dict(zip((found.first.label, found.second.label), labels, strict=True)))
     if found.breaks:
-        _title(screen, "Graph breaks", "as captured")
-        _bullets(screen, map(_break, found.breaks))
+        page.title("Graph breaks", "as captured")
+        page.bullets(map(_break, found.breaks))
 
 
 LOOK = {  # parts of a step in the order in which one should look
@@ -79,41 +64,44 @@ LOOK = {  # parts of a step in the order in which one should look
 CLASSES = {"none": "no gain to expect", "some": "some gain to expect", "large": "a large gain to expect"}
 
 
-def advise(found: Advice, out: IO[str], is_wide: bool) -> None:
+def advise(found: Advice, page: Page) -> None:
     """Draw advice."""
-    screen = console(out, is_wide)
-    _say(screen, f"{found.run}: {found.recommendation}: {found.because}", "bold")
-    _say(screen, f"  {CLASSES[found.gain_class]} from torch.compile; confidence {found.confidence}")
-    if found.reached:
-        r = found.reached
-        left = f"; {r.left:.2f}× would be left to the bound" if r.left is not None else ""
-        _say(screen, f"  {r.run} reached {r.speedup:.2f}×{left}")
+    page.say(f"{found.run}: {found.recommendation}: {found.because}", "bold")
+    page.under(_gain(found))
     clock = (
         "profiled period: no un-profiled step time is known" if found.is_profiled else "un-profiled step, an estimate"
     )
-    _title(screen, "Where the step goes", f"{show_value(found.step_ns, 'ns')}, {clock}")
+    page.title("Where the step goes", f"{show_value(found.step_ns, 'ns')}, {clock}")
     rows = [
         [Text(part), Text(show_value(ns, "ns")), Text(f"{100 * ns / found.step_ns:.1f} %"), Text(LOOK[part])]
         for part, ns in found.split_ns.items()
         if ns
     ]
-    _draw(screen, [("", LEFT), ("time", RIGHT), ("of step", RIGHT), ("", LEFT)], rows)
+    page.draw([("", LEFT), ("time", RIGHT), ("of step", RIGHT), ("", LEFT)], rows)
     if found.fusible_floor_ns:
         floor = show_value(found.fusible_floor_ns, "ns")
         known = found.fusible_known_pct or 0
         which = "" if known >= 99.5 else f", as far as known (of {known:.0f} % of their time)"
-        _say(screen, f"What the fusible kernels read and write takes {floor} at the memory's peak{which}.")
-    _bounds(screen, found)
+        page.say(f"What the fusible kernels read and write takes {floor} at the memory's peak{which}.")
+    _bounds(page, found)
     if found.blockers:
-        _title(screen, "What stands in the way", "and caps what to expect")
-        _bullets(screen, map(_blocker, found.blockers))
+        page.title("What stands in the way", "and caps what to expect")
+        page.bullets(map(_blocker, found.blockers))
     for title, lines in (("Evidence", found.evidence), ("Not visible", found.not_visible)):
-        _title(screen, title, "")
-        _bullets(screen, lines)
+        page.title(title, "")
+        page.bullets(lines)
 
 
-def _bounds(screen: Console, found: Advice) -> None:
-    _title(screen, "How much faster", "bounds cannot be beaten, expectations are a model's")
+def _gain(found: Advice) -> list[str]:
+    said = [f"{CLASSES[found.gain_class]} from torch.compile; confidence {found.confidence}"]
+    if r := found.reached:
+        left = f"; {r.left:.2f}× would be left to the bound" if r.left is not None else ""
+        said.append(f"{r.run} reached {r.speedup:.2f}×{left}")
+    return said
+
+
+def _bounds(page: Page, found: Advice) -> None:
+    page.title("How much faster", "bounds cannot be beaten, expectations are a model's")
     c = found.ceilings
     rows = [
         ["bound, any mode", "", "", _times(c.both), "heavy kernels alone"],
@@ -125,9 +113,9 @@ def _bounds(screen: Console, found: Advice) -> None:
         for mode, e in found.prospects.items()
     ]
     heads = [("", LEFT), ("low", RIGHT), ("likely", RIGHT), ("high", RIGHT), ("", LEFT)]
-    _draw(screen, heads, [[Text(cell) for cell in row] for row in rows])
+    page.draw(heads, [[Text(cell) for cell in row] for row in rows])
     for reason in c.conditional:
-        _say(screen, f"The bound on any mode is conditional: {reason}.", "yellow")
+        page.say(f"The bound on any mode is conditional: {reason}.", "yellow")
 
 
 def _times(value: float | None) -> str:
@@ -146,15 +134,14 @@ STATUSES = {"ok": GOOD, "crossed": BAD, "not judged": "yellow", "not recorded": 
 UNSAID = ("within the threshold", "the difference is real")  # of a status that says as much
 
 
-def check(judged: Sequence[Judgement], out: IO[str], is_wide: bool) -> None:
+def check(compared: str, judged: Sequence[Judgement], page: Page) -> None:
     """Draw judgements: those that fail first in words, then all."""
-    screen = console(out, is_wide)
     crossed, unsure, missing = (
         sum(j.status == status for j in judged) for status in ("crossed", "not judged", "not recorded")
     )
     more = [f"{count} {words}" for count, words in ((unsure, "cannot be judged"), (missing, "not recorded")) if count]
     what = f"{crossed} of {len(judged)} thresholds crossed" if crossed else "no threshold is crossed"
-    _say(screen, "; ".join([what, *more]), f"bold {BAD if crossed or missing else GOOD}")
+    page.say(f"{compared}: {'; '.join([what, *more])}", f"bold {BAD if crossed or missing else GOOD}")
     heads = [
         ("", LEFT),
         ("allowed", LEFT),
@@ -173,7 +160,7 @@ def check(judged: Sequence[Judgement], out: IO[str], is_wide: bool) -> None:
         reason = "" if j.reason in UNSAID else f" {j.reason}" if j.status == "not recorded" else f": {j.reason}"
         status = Text(f"{j.status}{reason}", STATUSES[j.status])
         rows.append([Text(t.measure), Text(f"{t.kind} {t.text.partition('=')[2]}"), *values, *changed, status])
-    _draw(screen, heads, rows, does_wrap=True)
+    page.draw(heads, rows, does_wrap=True)
 
 
 def _means(found: Diff) -> str:
@@ -182,7 +169,7 @@ def _means(found: Diff) -> str:
     return f"mean of {many} periods; the parts sum exactly"
 
 
-def _measures(screen: Console, found: Diff, labels: Sequence[str]) -> None:
+def _measures(page: Page, found: Diff, labels: Sequence[str]) -> None:
     heads = [("", LEFT), *((label, RIGHT) for label in labels), ("change", RIGHT), ("%", RIGHT), ("", LEFT)]
     rows: list[list[Text]] = []
     for m in tables.measures(found):
@@ -193,12 +180,12 @@ def _measures(screen: Console, found: Diff, labels: Sequence[str]) -> None:
         cells = [Text(show_value(m[side], m["unit"])) for side in ("a", "b")]
         changed = [Text(_signed(m["delta"], m["unit"]), style), Text(pct, style)]
         rows.append([Text(m["measure"]), *cells, *changed, Text(m["verdict"] or "")])
-    _draw(screen, heads, rows)
+    page.draw(heads, rows)
 
 
-def _parts(screen: Console, found: Diff, labels: Sequence[str]) -> None:
+def _parts(page: Page, found: Diff, labels: Sequence[str]) -> None:
     has_estimate = any(p.delta_estimate_ns is not None for p in found.parts)
-    is_narrow = screen.width < NARROW
+    is_narrow = page.is_narrow
     heads = [("", LEFT), ("", LEFT), *((label, RIGHT) for label in labels), ("change", RIGHT)]
     if has_estimate:
         heads += [] if is_narrow else [(f"{label}*", RIGHT) for label in labels]
@@ -213,11 +200,9 @@ def _parts(screen: Console, found: Diff, labels: Sequence[str]) -> None:
     elif small:
         rows.append(_part(_sum(small), "others", f"{len(small)} that change little", has_estimate, is_narrow))
     rows.append(_part(_sum(found.parts), "sum", "", has_estimate, is_narrow, "bold"))
-    _draw(screen, heads, rows)
+    page.draw(heads, rows)
     if has_estimate:
-        _say(
-            screen, "* of the un-profiled step, an estimate: GPU work as traced, the rest by the trace's causes", "dim"
-        )
+        page.say("* of the un-profiled step, an estimate: GPU work as traced, the rest by the trace's causes", "dim")
 
 
 def _sum(parts: Sequence[Part]) -> Part:
@@ -238,25 +223,24 @@ def _part(p: Part, part: str, what: str, has_estimate: bool, is_narrow: bool, st
     return cells
 
 
-def _anchor(screen: Console, found: Diff) -> None:
+def _anchor(page: Page, found: Diff) -> None:
     anchor = found.anchor
     if anchor is None:
-        _say(screen, "Heavy anchor: no matrix, convolution, attention or RNN kernels on either side.")
+        page.say("Heavy anchor: no matrix, convolution, attention or RNN kernels on either side.")
         return
     times = f"{show_value(anchor.first_ns, 'ns')} → {show_value(anchor.second_ns, 'ns')} a step"
     if anchor.holds:
-        _say(screen, f"Heavy anchor holds: {times}.", GOOD)
+        page.say(f"Heavy anchor holds: {times}.", GOOD)
         return
-    _say(screen, f"Heavy anchor does not hold: {times}. What changed:", "yellow")
-    for line in anchor.changes:
-        _say(screen, f"  {line}")
+    page.say(f"Heavy anchor does not hold: {times}. What changed:", "yellow")
+    page.under(anchor.changes)
 
 
-def _gpus(screen: Console, result: Result, labels: Sequence[str]) -> None:
+def _gpus(page: Page, result: Result, labels: Sequence[str]) -> None:
     """Which GPU differs most, where there are several."""
     if len(result.rows) < 2:
         return
-    _title(screen, "Each GPU", "busy a period, of it communication; the greatest change first")
+    page.title("Each GPU", "busy a period, of it communication; the greatest change first")
     heads = [("rank:GPU", LEFT), *((label, RIGHT) for label in labels), ("change", RIGHT), ("communication", RIGHT)]
     rows = []
     for rank, device, _, _, a, b, delta, *comm in result.rows[:MOST]:
@@ -264,11 +248,11 @@ def _gpus(screen: Console, result: Result, labels: Sequence[str]) -> None:
         waits = Text(" → ".join(show_value(ns, "ns") for ns in comm) if any(comm) else "–")
         name = Text(f"{'-' if rank is None else rank}:{device}")
         rows.append([name, *times, Text(_signed(delta, "ns"), _good_or_bad(delta)), waits])
-    _draw(screen, heads, rows)
-    _more(screen, len(result.rows) - MOST)
+    page.draw(heads, rows)
+    _more(page, len(result.rows) - MOST)
 
 
-def _categories(screen: Console, rows: Sequence[tuple[Any, ...]], labels: Sequence[str]) -> None:
+def _categories(page: Page, rows: Sequence[tuple[Any, ...]], labels: Sequence[str]) -> None:
     heads = [("", LEFT), ("", LEFT), *((label, RIGHT) for label in labels), ("change", RIGHT), ("kernels", RIGHT)]
     drawn = []
     for category, origin, a, b, delta, m, n in rows[: 2 * MOST]:
@@ -277,22 +261,25 @@ def _categories(screen: Console, rows: Sequence[tuple[Any, ...]], labels: Sequen
         counts = both[0] if m == n else " → ".join(both)
         change = Text(_signed(delta, "ns"), _good_or_bad(delta))
         drawn.append([Text(category, colour(category)), Text(origin or ""), *times, change, Text(counts)])
-    _draw(screen, heads, drawn)
-    _more(screen, len(rows) - 2 * MOST)
+    page.draw(heads, drawn)
+    _more(page, len(rows) - 2 * MOST)
 
 
-def _fused(screen: Console, result: Result) -> None:
+FUSED = "by change; shares of kernels of one operator are estimates"
+
+
+def _fused(page: Page, result: Result) -> None:
     if not result.rows:
         return
-    _title(screen, "What was fused", "compilers' kernels and what they replaced, by time replaced")
+    page.title("What was fused", FUSED)
     heads = [("kernel", LEFT), ("its time", RIGHT), ("theirs", RIGHT), ("change", RIGHT), ("replaced", LEFT)]
     rows = []
     for name, _, replaced, count, made, _, was, delta in result.rows[:MOST]:
         times = [Text(show_value(ns, "ns")) for ns in (made, was)]
         change = Text(_signed(delta, "ns"), _good_or_bad(delta))
         rows.append([Text(printable(f"{count:.3g}× {name}")), *times, change, Text(printable(replaced))])
-    _draw(screen, heads, rows, does_wrap=True)
-    _more(screen, len(result.rows) - MOST)
+    page.draw(heads, rows, does_wrap=True)
+    _more(page, len(result.rows) - MOST)
 
 
 REASONS = {
@@ -312,10 +299,10 @@ def _break(row: dict[str, Any]) -> str:
     return f"{row['run']}: {where}: {row['reason']}" + (f" ({row['graphs']} graphs)" if row["graphs"] > 1 else "")
 
 
-def _unfused(screen: Console, result: Result, shown: Mapping[str, str]) -> None:
+def _unfused(page: Page, result: Result, shown: Mapping[str, str]) -> None:
     if not result.rows:
         return
-    _title(screen, "What stayed unfused", "by time in a step, with the likely reason")
+    page.title("What stayed unfused", "by time in a step, with the likely reason")
     heads = [("kernel", LEFT), ("operator", LEFT), ("time", RIGHT), ("reason", LEFT)]
     rows = [
         [Text(printable(name)), Text(printable(op or "–")), Text(show_value(ns, "ns")), Text(REASONS[reason])]
@@ -324,61 +311,16 @@ def _unfused(screen: Console, result: Result, shown: Mapping[str, str]) -> None:
     if len({run for run, *_ in result.rows}) > 1:
         heads = [("run", LEFT), *heads]
         rows = [[Text(shown[run]), *row] for (run, *_), row in zip(result.rows, rows, strict=False)]
-    _draw(screen, heads, rows)
-    _more(screen, len(result.rows) - MOST)
+    page.draw(heads, rows)
+    _more(page, len(result.rows) - MOST)
 
 
-# Words, cells and lines ---------------------------------------------------------------------------------------------
+# Words and cells ---------------------------------------------------------------------------------------------------
 
 
-def _say(screen: Console, text: str, style: str = "") -> None:
-    """Lines as wide as the screen; a number and its unit stay together."""
-    glued = Text(BEFORE_A_UNIT.sub(UNBROKEN, printable(text)), style=style)
-    for line in glued.wrap(screen, screen.width):
-        screen.print(Text(line.plain.replace(UNBROKEN, " ").rstrip(), style=style))
-
-
-def _bullets(screen: Console, lines: Iterable[str]) -> None:
-    grid = Table.grid(padding=(0, 1, 0, 0))
-    for line in lines:
-        grid.add_row("•", Text(printable(line)))
-    screen.print(grid)
-
-
-def _title(screen: Console, title: str, more: str) -> None:
-    screen.print()
-    screen.print(Text.assemble((title, "bold"), (f"  {more}", "dim")))
-
-
-def _more(screen: Console, count: int) -> None:
+def _more(page: Page, count: int) -> None:
     if count > 0:
-        _say(screen, f"… {count} more (--json has all)", "dim")
-
-
-def _draw(
-    screen: Console, heads: Sequence[tuple[str, Justify]], rows: Sequence[Sequence[Text]], does_wrap: bool = False
-) -> None:
-    """A table in which text is cut where room is short (the last column: wrapped), and numbers never; no rows, none."""
-    if not rows:
-        return
-    widths = [max(cell_len(head), *(row[n].cell_len for row in rows)) for n, (head, _) in enumerate(heads)]
-    room = screen.width - GAP * (len(heads) - 1)
-    texts = sorted((n for n, (_, justify) in enumerate(heads) if justify == LEFT), key=lambda n: widths[n])
-    left = room - sum(width for n, width in enumerate(widths) if n not in texts)
-    for place, n in enumerate(texts):
-        widths[n] = max(min(widths[n], left // (len(texts) - place)), 1)
-        left -= widths[n]
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    for (head, justify), width in zip(heads, widths, strict=True):
-        table.add_column(Text(head), justify=justify, width=width, no_wrap=not does_wrap)
-    for row in rows:
-        cells = [_fitted(cell, width) for cell, width in zip(row, widths, strict=True)]
-        table.add_row(*cells[:-1], row[-1] if does_wrap else cells[-1])
-    screen.print(table)
-
-
-def _fitted(cell: Text, width: int) -> Text:
-    return cell if cell.cell_len <= width else Text(_middle(cell.plain, width), cell.style)
+        page.say(f"… {count} more (--json has all)", "dim")
 
 
 def _signed(value: float | None, unit: str | None) -> str:
@@ -389,39 +331,3 @@ def _signed(value: float | None, unit: str | None) -> str:
 
 def _good_or_bad(delta: float | None) -> str:
     return "" if not delta else GOOD if delta < 0 else BAD
-
-
-def heads_of(first: str, second: str) -> list[str]:
-    """Two labels as heads of columns: where one is too long, without the words that both begin or end with."""
-    texts = [printable(label) for label in (first, second)]
-    if all(cell_len(text) <= LABEL for text in texts) or first == second:
-        return [_middle(text, LABEL) for text in texts]
-    begin, end = _shared(texts), _shared([text[::-1] for text in texts])
-    own = [text[begin : len(text) - end] for text in texts]
-    if all(own):
-        texts = [f"{'…' if begin else ''}{text}{'…' if end else ''}" for text in own]
-    cut = [_middle(text, LABEL) for text in texts]
-    return cut if cut[0] != cut[1] else [f"{n} {_middle(text, LABEL - 2)}" for n, text in zip("AB", texts, strict=True)]
-
-
-def _shared(texts: Sequence[str]) -> int:
-    """The length of the whole words, with what parts them, that all begin with."""
-    one, two = texts
-    alike = next((n for n, (x, y) in enumerate(zip(one, two, strict=False)) if x != y), min(len(one), len(two)))
-    return len(re.sub(r"[^\W_]+$", "", one[:alike]))
-
-
-def _middle(text: str, width: int) -> str:
-    """A name that is too long, cut in its middle: what kernels' names have in common goes first."""
-    if cell_len(text) <= width:
-        return text
-    text = COMMON.sub("", text)
-    if cell_len(text) <= width:
-        return text
-    tail = max(width - 1, 0) // 3
-    start, end = text[: max(width - 1, 0) - tail], text[len(text) - tail :]
-    while cell_len(start) > max(width - 1, 0) - tail:  # characters that are two columns wide
-        start = start[:-1]
-    while cell_len(end) > tail:
-        end = end[1:]
-    return f"{start}…{end}"
