@@ -18,12 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from traceq.analysis import stats
-from traceq.capture import nsys, record, running
+from traceq.capture import interrupts, nsys, record, running
 from traceq.capture.record import Record, Spec
 from traceq.errors import Status, TraceqError
 
 CHILD = Path(__file__).with_name("child.py")
-PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 FROM_KERNEL = 128
 DISTURBED = 1.2  # how much longer is no chance
 RAW = {"torch": ".raw.json", "nsys": ".nsys-rep"}  # what the profiler itself writes
@@ -109,8 +108,11 @@ def reserve(wanted: Path, profiler: str = "torch") -> Files:
         raise TraceqError(f"{wanted}: {error.strerror}", "-o names a file that can be written", Status.USAGE) from error
 
 
-def run(spec: Spec, files: Files, wants_peaks: bool = False) -> Ended:
-    """Run the child of `spec` to its end; its trace is where `files` says, or nothing is there."""
+def run(spec: Spec, files: Files, wants_peaks: bool, heard: list[int]) -> Ended:
+    """Run the child of `spec` to its end; its trace is where `files` says, or nothing is there.
+
+    `heard` gets the signals that meanwhile asked for an end.
+    """
     raw = files.trace
     if raw.suffix != ".json":
         raw = raw.with_name(files.record.name.replace(".capture.json", RAW[spec.profiler]))
@@ -120,7 +122,10 @@ def run(spec: Spec, files: Files, wants_peaks: bool = False) -> Ended:
         record.write(path, spec)
         command = [sys.executable, str(CHILD), path]
         is_nsys = spec.profiler == "nsys"
-        status, said = _under_nsys(command, raw) if is_nsys else (_wait(subprocess.Popen(command)), "")
+        if is_nsys:
+            status, said = _under_nsys(command, raw, heard)
+        else:
+            status, said = _wait(subprocess.Popen(command), heard), ""
         found = record.read_record(spec.record)
     if is_nsys and found is not None and found.status is not None:
         status = found.status  # of a script that was interrupted nsys says 1
@@ -133,7 +138,7 @@ def run(spec: Spec, files: Files, wants_peaks: bool = False) -> Ended:
     return Ended(status, found, files, nsys.last_line(said) if is_nsys else None)
 
 
-def _under_nsys(command: list[str], report: Path) -> tuple[int, str]:
+def _under_nsys(command: list[str], report: Path, heard: list[int]) -> tuple[int, str]:
     """Run the child under nsys with the streams of this process; what nsys says itself is kept apart."""
     out, err = os.dup(1), os.dup(2)
     with tempfile.TemporaryFile() as said:
@@ -141,7 +146,7 @@ def _under_nsys(command: list[str], report: Path) -> tuple[int, str]:
         child = subprocess.Popen(around, stdout=said, stderr=said, pass_fds=(out, err))
         os.close(out)
         os.close(err)
-        status = _wait(child)
+        status = _wait(child, heard)
         said.seek(0)
         return status, said.read().decode("utf-8", "replace")
 
@@ -242,21 +247,35 @@ def _opened(path: Path, mode: str, ending: str | None = None) -> Any:
     return gzip.open(path, mode, compresslevel=5) if (ending or path.suffix) == ".gz" else open(path, mode)
 
 
-def _wait(child: subprocess.Popen[bytes]) -> int:
+def _wait(child: subprocess.Popen[bytes], heard: list[int]) -> int:
     """Wait for the child; signals sent to this process alone are passed on to it.
 
     A Ctrl-C on the terminal reaches both, and the kernel says that it sent it: that one the child has already.
     """
-    watched = {*PASSED_ON, signal.SIGCHLD}
+    watched = {*interrupts.ASKING, signal.SIGCHLD}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
     try:
+        for number in heard:  # while it started
+            _pass_on(child, number)
         while child.poll() is None:
             info = signal.sigtimedwait(watched, 1.0)
-            if info and info.si_signo != signal.SIGCHLD and info.si_code != FROM_KERNEL:
-                with contextlib.suppress(ProcessLookupError):
-                    child.send_signal(info.si_signo)
-        while signal.sigtimedwait(watched, 0):
-            pass
+            if info is None or info.si_signo == signal.SIGCHLD:
+                continue
+            _hear(info.si_signo, heard)
+            if info.si_code != FROM_KERNEL:
+                _pass_on(child, info.si_signo)
+        while info := signal.sigtimedwait(watched, 0):
+            _hear(info.si_signo, heard)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return child.returncode if child.returncode >= 0 else 128 - child.returncode
+
+
+def _hear(number: int, heard: list[int]) -> None:
+    if number != signal.SIGCHLD and interrupts.is_heeded(number):
+        heard.append(number)
+
+
+def _pass_on(child: subprocess.Popen[bytes], number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        child.send_signal(number)
