@@ -14,6 +14,8 @@ import pytest
 from capturing import capture, finish, plain, start
 from clirun import ROOT, environment
 
+from traceq.units import show_ns
+
 pytest.importorskip("torch")
 
 SCRIPTS_FOLDER = ROOT / "fixtures" / "scripts"
@@ -648,6 +650,49 @@ def test_modes_are_compared_and_one_that_fails_does_not_stop_the_others(here):
         ("script/eager", "eager"),
     ]
     assert "traceq: script/default failed with status 9; the others go on" in got.notes
+
+
+ENDLESS_WHEN_COMPILED = (
+    INFERENCE
+    + "import torch._dynamo.utils as u\nif u.counters['stats']['unique_graphs']:\n    print('on', flush=True)\n"
+    + "    with torch.no_grad():\n        while True:\n            model(data)\n"
+)
+
+
+@pytest.mark.parametrize(("number", "to"), [(signal.SIGINT, os.killpg), (signal.SIGTERM, os.kill)])
+def test_an_interrupt_ends_the_whole_comparison_and_shows_what_is_complete(number, to, here):
+    folder = here(script=ENDLESS_WHEN_COMPILED)
+    process = start("--compare", "eager,default,reduce-overhead", "script.py", "120", cwd=folder)
+    while process.stdout.readline() != b"on\n":
+        assert process.poll() is None
+    to(process.pid, number)
+    got = finish(process, folder)
+    assert got.status == 128 + number
+    assert got.ask("SELECT label FROM runs") == [("script/eager",)]
+    (kept,) = (note for note in got.notes if "script/default was interrupted" in note)
+    assert [trace.name for trace in got.traces] == ["script-default.json.gz", "script-eager.json.gz"]
+    assert kept.endswith("traces/script-default.json.gz keeps what was recorded")
+    assert got.record("script-default")["status"] == 128 + number
+    assert not any("reduce-overhead" in note or "the others go on" in note for note in got.notes)
+    assert b"script/eager" in got.err  # the table
+
+
+def test_a_name_that_is_taken_is_said_and_so_is_the_step_time(here):
+    folder = here(train=INFERENCE)
+    first = capture("train.py", "120", cwd=folder)
+    second = capture("train.py", "120", cwd=folder)
+    compared = capture("--compare", "eager", "train.py", "120", cwd=folder)
+    assert not any("already holds" in note for note in first.notes)
+    (why,) = (note for note in second.notes if "already holds" in note)
+    assert why.startswith("traceq: ingested as run 'train-2': the run 'train' already holds")
+    (why,) = (note for note in compared.notes if "this comparison is called" in note)
+    assert why == "traceq: the store has runs of 'train': this comparison is called 'train-3'"
+    for got, name in ((first, "train"), (second, "train-2")):
+        (told,) = (note for note in got.notes if note.startswith("traceq: a step takes"))
+        record = got.record(name)
+        steps = {kind: show_ns(record[f"step_{kind}_ns"]["median"]) for kind in ("pipelined", "synced")}
+        times = ", ".join(f"{step} {kind}" for kind, step in steps.items())
+        assert told == f"traceq: a step takes {times} (median, without the profiler)"
 
 
 BROKEN = """

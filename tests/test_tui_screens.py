@@ -5,7 +5,9 @@
 A picture is the SVG that textual exports, without what differs from one export to the next.
 """
 
+import asyncio
 import contextlib
+import dataclasses
 import json
 import os
 import re
@@ -19,7 +21,7 @@ from rich.cells import cell_len
 from tuirun import drive, press, seen, settle
 
 from traceq.ingest.pipeline import Options, ingest
-from traceq.tui.app import SCREENS
+from traceq.tui.app import SCREENS, pair_of
 from traceq.tui.screens import sql
 from traceq.tui.screens.kernel import Kernel
 from traceq.tui.view import Drawn
@@ -179,7 +181,7 @@ def test_a_drawn_line_of_the_grid_says_what_its_row_says(store):
 
 def test_the_diff_screen_has_the_parts_of_traceq_diff(store):
     async def steps(app, pilot):
-        app.pair = ("eager", "compiled")
+        app.mark(("eager", "compiled"))
         await press(pilot, "6")
         return app.screen.query_one("#parts").result.rows, app.screen.query_one("#kernels").sheet, seen(app)
 
@@ -191,7 +193,7 @@ def test_the_diff_screen_has_the_parts_of_traceq_diff(store):
 
 def test_x_swaps_the_pair_and_u_the_clock(store):
     async def steps(app, pilot):
-        app.pair = ("eager", "compiled")
+        app.mark(("eager", "compiled"))
         await press(pilot, "6")
         first = app.screen.query_one("#parts").clock
         await press(pilot, "u")
@@ -210,6 +212,229 @@ def test_two_runs_are_marked_and_compared(store):
         return app.pair, app.screen.NAME
 
     assert drive(store, steps) == (("eager", "compiled"), "diff")
+
+
+MODES = {"longjob/default": "compiled", "longjob/eager": "eager", "lone": "graphs"}
+
+
+@pytest.fixture
+def modes(tmp_path_factory, monkeypatch):
+    """The same traces as two modes of one script and a run of another."""
+
+    def make_modes(folder):
+        for label, name in MODES.items():
+            file, step_ns = TRACES[name]
+            outcomes, _ = ingest([str(file)], folder / "traceq.duckdb", Options(label=label, step_ns=step_ns))
+            assert [o.error for o in outcomes] == [None]
+
+    monkeypatch.chdir(shared(tmp_path_factory, "tui-modes", make_modes))
+    monkeypatch.delenv("TRACEQ_STORE", raising=False)
+    return Path("traceq.duckdb")
+
+
+@pytest.mark.parametrize(
+    ("labels", "run", "pair"),
+    [
+        (["a/default", "a/eager", "b/default", "b/eager"], "b/eager", ("b/eager", "b/default")),
+        (["a/default", "a/eager", "b/default", "b/eager"], "b/default", ("b/eager", "b/default")),
+        (["a/max", "a/eager", "a/default"], "a/default", ("a/eager", "a/default")),
+        (["a/one", "a/two", "b"], "a/two", ("a/one", "a/two")),
+        (["a/eager", "b/default", "c"], "b/default", ("b/default", "c")),
+        (["a/eager", "b/default", "c"], "c", ("b/default", "c")),
+        (["graphs", "compiled", "eager"], "eager", ("eager", "compiled")),
+        (["graphs", "compiled", "eager"], "compiled", ("eager", "compiled")),
+        (["graphs", "compiled", "eager"], "graphs", ("graphs", "compiled")),
+        (["train", "infer"], "infer", ("train", "infer")),
+        (["alone"], "alone", None),
+        ([], None, None),
+    ],
+)
+def test_a_run_is_compared_with_one_like_it(labels, run, pair):
+    assert pair_of(labels, run) == pair
+
+
+def test_the_run_in_view_is_compared_until_two_are_marked(modes):
+    async def steps(app, pilot):
+        await press(pilot, "6")
+        first = app.pair
+        await press(pilot, "x")
+        swapped = app.pair
+        app.choose("lone")
+        await settle(pilot)
+        other = app.pair
+        app.mark(("longjob/default", "lone"))
+        await press(pilot, "x")
+        app.choose("longjob/eager")
+        await settle(pilot)
+        return first, swapped, other, app.pair, app.screen.crumb
+
+    first, swapped, other, marked, crumb = drive(modes, steps, run="longjob/eager")
+    assert (first, swapped) == (("longjob/eager", "longjob/default"), ("longjob/default", "longjob/eager"))
+    assert other == ("longjob/eager", "lone")
+    assert marked == ("lone", "longjob/default")
+    assert crumb == "lone → longjob/default"
+
+
+def test_a_kernel_of_another_run_does_not_stay_open(modes):
+    async def steps(app, pilot):
+        await press(pilot, "3", "enter")
+        deep = app.screen.crumb
+        await press(pilot, "1", "home", "enter", "3")
+        found = type(app.screen).__name__, app.run_label, seen(app).splitlines()[1]
+        await press(pilot, "enter")
+        app.choose("lone")  # as the palette does, with the kernel in sight
+        await settle(pilot)
+        return deep, found, (type(app.screen).__name__, seen(app).splitlines()[1])
+
+    deep, (screen, run, crumbs), (after, crumbs_after) = drive(modes, steps, size=(160, 45), run="longjob/eager")
+    assert run != "longjob/eager"
+    assert (screen, after) == ("Kernels", "Kernels")
+    assert deep not in crumbs
+    assert crumbs.endswith(f"{run} › Kernels")
+    assert crumbs_after.endswith("lone › Kernels")
+
+
+def test_a_kernel_stays_open_while_its_run_is_looked_at(modes):
+    async def steps(app, pilot):
+        await press(pilot, "3", "enter", "4", "3")
+        return type(app.screen)
+
+    assert drive(modes, steps, run="longjob/eager") is Kernel
+
+
+def test_rows_of_another_run_are_sorted_and_filtered_as_the_screen_says(modes):
+    async def steps(app, pilot):
+        await press(pilot, "3", *["right"] * 3, "s", "s", "slash", *"elementwise", "enter")
+        app.choose("lone")
+        await settle(pilot)
+        grid = app.screen.query_one(Grid)
+        names = [column.name for column in grid.sheet.columns]
+        rows = [dict(zip(names, row, strict=True)) for row in await grid.sheet.page(0, 1000)]
+        return grid.sorted_by, grid.words, rows, grid.sheet.total
+
+    column, words, rows, total = drive(modes, steps, size=(160, 45), run="longjob/eager")
+    assert (column, words) == ("kernels", "elementwise")
+    assert 1 < len(rows) < total
+    assert all("elementwise" in f"{row['name']} {row['category']}".lower() for row in rows)
+    assert [row["kernels"] for row in rows] == sorted(row["kernels"] for row in rows)
+
+
+def test_a_statement_with_fewer_columns_can_be_sorted(modes):
+    async def steps(app, pilot):
+        await press(pilot, "7", "ctrl+r", "escape", *["right"] * 3, "s")
+        app.screen._run("SELECT 2 AS only UNION ALL SELECT 3")
+        await settle(pilot)
+        grid = app.screen.query_one(Grid)
+        first = grid.sorted_by
+        await press(pilot, "s")
+        return first, grid.sorted_by, await grid.sheet.page(0, 10)
+
+    assert drive(modes, steps, run="lone") == (None, "only", [(3,), (2,)])
+
+
+def test_a_question_follows_the_run_unless_another_was_typed(modes):
+    async def steps(app, pilot):
+        app.open_question("top_kernels")
+        await settle(pilot)
+        app.choose("lone")
+        await settle(pilot)
+        followed = app.screen.subject().command()
+        line = next(i for i in app.screen.query("#form Input") if i.name == "run")
+        line.focus()
+        line.value = "longjob/eager"
+        await press(pilot, "enter")
+        app.choose("longjob/default")
+        await settle(pilot)
+        return followed, app.screen.subject().command()
+
+    followed, typed = drive(modes, steps, run="longjob/eager")
+    assert followed == "traceq query top_kernels --run lone"
+    assert typed == "traceq query top_kernels --run longjob/eager"
+
+
+@pytest.mark.parametrize("number", [2, 3, 4, 5, 6])
+def test_nothing_of_the_run_before_stands_under_the_new_name(modes, number):
+    async def steps(app, pilot):
+        await press(pilot, str(number))
+        panels = [w for w in app.screen.query("#body *") if isinstance(w, Drawn) and w.asked]
+        before = [w.copied() for w in panels if w.copied()]
+        release = asyncio.Event()
+        app.access = Held(app.access, release)
+        app.choose("lone")
+        await pilot.pause(0.05)
+        during = seen(app)
+        held = [getattr(w, "rows", None) or getattr(w, "sheet", None) for w in panels]
+        release.set()
+        await settle(pilot)
+        return before, during.splitlines()[1], held
+
+    before, crumbs, held = drive(modes, steps, size=(160, 60), run="longjob/eager")
+    assert before
+    assert "lone" in crumbs
+    assert not any(held)
+
+
+class Held:
+    """A store that does not answer until it is let go."""
+
+    def __init__(self, access, release):
+        self._access, self._release = access, release
+
+    def __getattr__(self, name):
+        found = getattr(self._access, name)
+        if not asyncio.iscoroutinefunction(found):
+            return found
+
+        async def later(*args, **more):
+            await self._release.wait()
+            return await found(*args, **more)
+
+        return later
+
+
+@pytest.mark.parametrize("width", [160, 80])
+def test_figures_of_two_runs_are_whole_and_say_what_traceq_diff_says(modes, width):
+    async def steps(app, pilot):
+        await press(pilot, "6")
+        panel = app.screen.query_one("#measures")
+        return panel.render().plain.splitlines(), panel.content_size.width, panel.rows
+
+    (head, *lines), room, rows = drive(modes, steps, size=(width, 60), run="longjob/eager")
+    assert head.split() == ["…eager", "…default", "change", "%"]
+    rows = [row for row in rows if row["a"] is not None or row["b"] is not None]
+    told = traceq("diff", "longjob/eager", "longjob/default").out
+    for line, row in zip(lines, rows, strict=True):
+        assert cell_len(line) <= room
+        assert line.rstrip().endswith(row["verdict"] or "")
+        name = line[: line.index("  ")]
+        assert name == row["measure"] or (name.endswith("…") and row["measure"].startswith(name[:-1]))
+        if row["delta"]:
+            assert f"{row['delta_pct']:+.1f}" in line
+        words = [w for w in line.removeprefix(name).split() if w not in "●≈"]
+        assert " ".join(words) in " ".join(told.split())
+
+
+def test_a_gain_and_its_range_stand_on_one_line(store):
+    async def steps(app, pilot):
+        await press(pilot, "2")
+        panel = app.screen.query_one("#verdict")
+        mode, expected = next(iter(panel.found.prospects.items()))
+        panel.found.prospects[mode] = dataclasses.replace(expected, likely=10.26, low=5.15, high=18.32)
+        panel.refresh(layout=True)
+        await settle(pilot)
+        return seen(app)
+
+    assert "10.26×  (5.15 to 18.32)" in drive(store, steps, size=(160, 45), run="eager")
+
+
+def test_a_row_without_room_ends_in_an_ellipsis(store):
+    async def steps(app, pilot):
+        await press(pilot, "6")
+        panel = app.screen.query_one("#measures")
+        return panel.render().plain.splitlines(), panel.content_size.width
+
+    lines, width = drive(store, steps, size=(40, 24))
+    assert [line for line in lines[1:] if not (len(line) == width and line.endswith("…"))] == []
 
 
 def test_a_kernel_opens_on_its_launches_and_its_ncu_command_is_copied(store):
@@ -240,7 +465,7 @@ def test_the_source_that_capture_kept_stands_beside_the_launches(tmp_path):
     assert [o.error for o in outcomes] == [None]
 
     async def steps(app, pilot):
-        app.push_screen(Kernel(KERNEL))
+        app.push_screen(Kernel(KERNEL, app.run_label))
         await settle(pilot)
         return seen(app)
 

@@ -42,6 +42,13 @@ def show_bytes(count: float) -> str:
     return f"{count:,.0f} B" if unit == "B" else f"{size:,.2f} {unit}"
 
 
+def show_change(value: float | None, unit: str | None) -> str:
+    """A difference with its sign."""
+    if value is None:
+        return "–"
+    return f"{'+' if value > 0 else ''}{show_value(value, unit)}" if value else "0"
+
+
 def show_value(value: object, unit: str | None) -> str:
     """A cell of a table: `value` in base units, made readable by the column's `unit`; `–` for what was not recorded."""
     if value is None:

@@ -18,12 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from traceq.analysis import stats
-from traceq.capture import nsys, record, running
+from traceq.capture import interrupts, nsys, record, running
 from traceq.capture.record import Record, Spec
 from traceq.errors import Status, TraceqError
 
 CHILD = Path(__file__).with_name("child.py")
-PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 FROM_KERNEL = 128
 DISTURBED = 1.2  # how much longer is no chance
 RAW = {"torch": ".raw.json", "nsys": ".nsys-rep"}  # what the profiler itself writes
@@ -124,8 +123,11 @@ def _between(files: Files, profiler: str) -> list[Path]:
     return [*parts, *([raw] if raw != files.trace else [])]
 
 
-def run(spec: Spec, files: Files, wants_peaks: bool = False) -> Ended:
-    """Run the child of `spec` to its end; its trace is where `files` says, or nothing is there."""
+def run(spec: Spec, files: Files, wants_peaks: bool, heard: list[int]) -> Ended:
+    """Run the child of `spec` to its end; its trace is where `files` says, or nothing is there.
+
+    `heard` gets the signals that meanwhile asked for an end.
+    """
     raw = _raw(files, spec.profiler)
     with tempfile.TemporaryDirectory(prefix="traceq-capture-") as folder:
         spec.trace, spec.record = str(raw.absolute()), os.path.join(folder, "record.json")
@@ -133,7 +135,10 @@ def run(spec: Spec, files: Files, wants_peaks: bool = False) -> Ended:
         record.write(path, spec)
         command = [sys.executable, *_options_of_python(), str(CHILD), path]
         is_nsys = spec.profiler == "nsys"
-        status, said = _under_nsys(command, raw) if is_nsys else (_wait(subprocess.Popen(command)), "")
+        if is_nsys:
+            status, said = _under_nsys(command, raw, heard)
+        else:
+            status, said = _wait(subprocess.Popen(command), heard), ""
         found = record.read_record(spec.record)
     if is_nsys and found is not None and found.status is not None:
         status = found.status  # of a script that was interrupted nsys says 1
@@ -152,7 +157,7 @@ def _options_of_python() -> list[str]:
     return [option for option in options if option not in ("-P", "-I", "-E", "-s")]
 
 
-def _under_nsys(command: list[str], report: Path) -> tuple[int, str]:
+def _under_nsys(command: list[str], report: Path, heard: list[int]) -> tuple[int, str]:
     """Run the child under nsys with the streams of this process; what nsys says itself is kept apart."""
     out, err = os.dup(1), os.dup(2)
     with tempfile.TemporaryFile() as said:
@@ -160,7 +165,7 @@ def _under_nsys(command: list[str], report: Path) -> tuple[int, str]:
         child = subprocess.Popen(around, stdout=said, stderr=said, pass_fds=(out, err))
         os.close(out)
         os.close(err)
-        status = _wait(child)
+        status = _wait(child, heard)
         said.seek(0)
         return status, said.read().decode("utf-8", "replace")
 
@@ -261,21 +266,35 @@ def _opened(path: Path, mode: str, ending: str | None = None) -> Any:
     return gzip.open(path, mode, compresslevel=5) if (ending or path.suffix) == ".gz" else open(path, mode)
 
 
-def _wait(child: subprocess.Popen[bytes]) -> int:
+def _wait(child: subprocess.Popen[bytes], heard: list[int]) -> int:
     """Wait for the child; signals sent to this process alone are passed on to it.
 
     A Ctrl-C on the terminal reaches both, and the kernel says that it sent it: that one the child has already.
     """
-    watched = {*PASSED_ON, signal.SIGCHLD}
+    watched = {*interrupts.ASKING, signal.SIGCHLD}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
     try:
+        for number in heard:  # while it started
+            _pass_on(child, number)
         while child.poll() is None:
             info = signal.sigtimedwait(watched, 1.0)
-            if info and info.si_signo != signal.SIGCHLD and info.si_code != FROM_KERNEL:
-                with contextlib.suppress(ProcessLookupError):
-                    child.send_signal(info.si_signo)
-        while signal.sigtimedwait(watched, 0):
-            pass
+            if info is None or info.si_signo == signal.SIGCHLD:
+                continue
+            _hear(info.si_signo, heard)
+            if info.si_code != FROM_KERNEL:
+                _pass_on(child, info.si_signo)
+        while info := signal.sigtimedwait(watched, 0):
+            _hear(info.si_signo, heard)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return child.returncode if child.returncode >= 0 else 128 - child.returncode
+
+
+def _hear(number: int, heard: list[int]) -> None:
+    if number != signal.SIGCHLD and interrupts.is_heeded(number):
+        heard.append(number)
+
+
+def _pass_on(child: subprocess.Popen[bytes], number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        child.send_signal(number)

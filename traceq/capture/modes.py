@@ -53,28 +53,37 @@ def parse(text: str) -> tuple[str, ...]:
     return modes
 
 
-def run(campaign: Campaign, announce: Callable[[str, Path], None]) -> Iterator[tuple[str, Ended]]:
-    """Run the children of a campaign one after the other; `announce` is told each label and trace before it runs."""
+def run(campaign: Campaign, announce: Callable[[str, Path], None], heard: list[int]) -> Iterator[tuple[str, Ended]]:
+    """Run the children of a campaign one after the other; `announce` is told each label and trace before it runs.
+
+    `heard` gets the signals that ask for an end: after one of them no other child is begun.
+    """
     if not campaign.modes:
-        yield _run(campaign, None, announce)
+        yield _run(campaign, None, announce, heard)
         return
     seeded = replace(campaign, spec=replace(campaign.spec, seed=SEED))
     blocks: list[str] = []
     for mode in campaign.modes:
-        label, ended = _run(_in(seeded, mode), mode, announce)
+        if heard:
+            return
+        label, ended = _run(_in(seeded, mode), mode, announce, heard)
         blocks = blocks or (ended.record.blocks if ended.record else [])
         yield label, ended
     for block in blocks if campaign.has_blocks else ():
+        if heard:
+            return
         part = f"only-{block}"
-        yield _run(_in(seeded, "default", block), part, announce)
+        yield _run(_in(seeded, "default", block), part, announce, heard)
 
 
 def _in(campaign: Campaign, mode: str, block: str | None = None) -> Campaign:
     return replace(campaign, spec=replace(campaign.spec, mode=mode, block=block))
 
 
-def _run(campaign: Campaign, part: str | None, announce: Callable[[str, Path], None]) -> tuple[str, Ended]:
+def _run(
+    campaign: Campaign, part: str | None, announce: Callable[[str, Path], None], heard: list[int]
+) -> tuple[str, Ended]:
     files = launch.reserve(campaign.wanted(part), campaign.spec.profiler)
     label = campaign.spec.label if part is None else f"{campaign.spec.label}/{part}"
     announce(label, files.trace)
-    return label, launch.run(replace(campaign.spec, label=label), files, campaign.wants_peaks)
+    return label, launch.run(replace(campaign.spec, label=label), files, campaign.wants_peaks, heard)

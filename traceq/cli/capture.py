@@ -13,7 +13,7 @@ import click
 
 from traceq import query
 from traceq.analysis import blocks, outputs
-from traceq.capture import compiling, distributed, launch, modes, nsys
+from traceq.capture import compiling, distributed, interrupts, launch, modes, nsys
 from traceq.capture.distributed import World
 from traceq.capture.launch import Ended, Target
 from traceq.capture.modes import Campaign
@@ -22,6 +22,7 @@ from traceq.errors import Status, TraceqError
 from traceq.query import Column, Result
 from traceq.show import narrate
 from traceq.store import files as stores
+from traceq.units import show_ns
 
 EPILOG = """
 \b
@@ -35,7 +36,8 @@ Examples:
 \b
 Options of traceq stand before the script; all that follows the script is the script's own. Its standard output,
 standard error and exit status are what they are without traceq; notes of traceq begin with "traceq:".
-With --compare the exit status is 6 if some modes failed and the others are in.
+With --compare the exit status is 6 if some modes failed and the others are in. Ctrl-C or SIGTERM ends the whole
+comparison: the mode that runs is saved but not compared, and those before it are shown; status 130 or 143.
 """
 DISTANCES = (
     Column("run", "VARCHAR"),
@@ -52,6 +54,7 @@ NO_GPU_ROWS = (
 )
 NO_BLOCKS = "--submodules: no block was compiled alone and timed, so there is nothing to rank"
 NO_OUTPUTS = "--check-outputs: no two modes gave outputs or losses, so there is nothing to compare"
+FROM_SIGNAL = 128
 NO_STACKS = "--stack asked for Python stacks, and the trace has none"
 BLOCKS = (
     Column("block", "VARCHAR"),
@@ -134,7 +137,7 @@ def command(
         raise TraceqError("--profiler nsys runs one process", "leave it out under torchrun", Status.USAGE)
     if world and chosen:
         raise TraceqError("--compare runs one process", "start torchrun once a mode, or without it", Status.USAGE)
-    label = _fresh(label or target.label, path, is_compared=bool(chosen))
+    label = _fresh(label or target.label, path, is_quiet) if chosen else label or target.label
     spec = Spec(target.kind, target.name, list(target.argv), "", "", label, target.command, **how)
     spec.is_quiet = is_quiet or bool(world and world.rank)
     if world:
@@ -154,15 +157,24 @@ class Session:
 
     def run(self, campaign: Campaign) -> int:
         """Run all children, read each in as it ends, and finish with the tables and the next commands."""
+        heard: list[int] = []
+        with interrupts.heeded(heard) if campaign.modes else contextlib.nullcontext():
+            status = self._run(campaign, heard)
+        return FROM_SIGNAL + heard[0] if campaign.modes and heard else status
+
+    def _run(self, campaign: Campaign, heard: list[int]) -> int:
         said: set[str] = set()
         ended: dict[str, Ended] = {}
         failed: dict[str, int] = {}
         total = 0
-        for label, child in modes.run(campaign, lambda _, trace: self._note(f"writing {trace}")):
+        for label, child in modes.run(campaign, lambda _, trace: self._note(f"writing {trace}"), heard):
+            if campaign.modes and heard and child.status:
+                self._note(_cut_short(label, child))
+                continue
             if campaign.world and campaign.world.rank:
                 return child.status
             total += 1
-            run, fault = self._ingest(child, label, campaign.world)
+            run, placed, fault = self._ingest(child, label, campaign.world)
             blind = [*self._blind(run, child), *self._stackless(run, campaign.spec.stack)]
             for note in [n for n in [*_notes(child), *blind] if n not in said]:
                 said.add(note)
@@ -175,16 +187,20 @@ class Session:
                     self._note(f"{label} failed with status {status}; the others go on")
             if run:
                 ended[run] = child
-                self._note(f"ingested as run {run!r}")
+                self._note(f"ingested as run {run!r}{f': {placed}' if placed and run != label else ''}")
         if campaign.modes:
             self._compare(campaign, ended)
+        for step in filter(None, map(_step, () if campaign.modes else ended.values())):
+            self._note(step)
         self._next(ended)
         if not failed:
             return Status.OK
         return Status.PARTIAL if len(failed) < total else next(iter(failed.values()))
 
-    def _ingest(self, ended: Ended, label: str, world: World | None) -> tuple[str | None, TraceqError | None]:
-        """The run that the trace became, of several ranks all; what went wrong, if the script itself did not."""
+    def _ingest(
+        self, ended: Ended, label: str, world: World | None
+    ) -> tuple[str | None, str | None, TraceqError | None]:
+        """The run that the trace became, of several ranks all, and why it is that one; what went wrong in traceq."""
         traces = [ended.trace] if ended.trace else []
         if world:
             traces, late = distributed.gather(world, ended.files.trace)
@@ -197,12 +213,12 @@ class Session:
         if not traces and ended.record and ended.record.timings and ended.files.record.exists():
             traces = [str(ended.files.record)]  # its steps were timed all the same
         if not traces:
-            return None, fault
+            return None, None, fault
         from traceq.ingest.pipeline import Options, ingest
 
         step_range = nsys.STEP_RANGE if traces[0].endswith(".sqlite") else None
         outcomes, _ = ingest(traces, self._store, Options(label=label, step_range=step_range))
-        return outcomes[0].run, next((o.error for o in outcomes if o.error), fault)
+        return outcomes[0].run, outcomes[0].placed, next((o.error for o in outcomes if o.error), fault)
 
     def _blind(self, run: str | None, ended: Ended) -> list[str]:
         """Why there may be no GPU rows although the script used a GPU."""
@@ -275,9 +291,9 @@ def _target(module: str | None, code: str | None, words: tuple[str, ...]) -> Tar
     return Target("script", words[0], words[1:])
 
 
-def _fresh(label: str, store: Path, is_compared: bool) -> str:
+def _fresh(label: str, store: Path, is_quiet: bool) -> str:
     """A label that no run of the store begins with, so that runs of two comparisons do not mix."""
-    if not is_compared or not store.exists():
+    if not store.exists():
         return label
     with stores.open_store(store) as con:
         taken = {str(row[0]).partition("/")[0] for row in query.run(con, query.load("runs"), {}).rows}
@@ -285,7 +301,23 @@ def _fresh(label: str, store: Path, is_compared: bool) -> str:
     while label in taken:
         number += 1
         label = f"{wanted}-{number}"
+    if label != wanted and not is_quiet:
+        narrate.note(f"the store has runs of {wanted!r}: this comparison is called {label!r}")
     return label
+
+
+def _cut_short(label: str, ended: Ended) -> str:
+    """What is left of the mode that ran when the end of all was asked for."""
+    kept = f"{ended.trace} keeps what was recorded" if ended.trace else "nothing of it was recorded"
+    return f"{label} was interrupted, and is not compared: {kept}"
+
+
+def _step(ended: Ended) -> str:
+    """What a step took without the profiler, if that was measured."""
+    found = ended.record
+    kinds = {"pipelined": found.step_pipelined_ns, "synced": found.step_synced_ns} if found else {}
+    times = [f"{show_ns(step['median'])} {kind}" for kind, step in kinds.items() if step]
+    return f"a step takes {', '.join(times)} (median, without the profiler)" if times else ""
 
 
 def _why_not(ended: Ended) -> str:

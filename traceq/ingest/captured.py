@@ -23,7 +23,7 @@ from traceq.store import captures
 ENDING = ".capture.json"
 TRACE_ENDING = re.compile(r"(\.sqlite3?|\.nsys-rep|\.qdrep|_pqtdir|\.json(\.gz|\.zst|\.zstd)?)$", re.I)
 FORMAT, VERSION = "traceq-capture", 1
-LARGEST = 2**63
+LARGEST = 2**53  # so that sums of a thousand fit a column, and 104 days in ns are enough
 Check = Callable[[str, Any], Any]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from traceq.tui.work import background
 
 SCREENS: dict[int, type[View]] = {1: Runs, 2: Overview, 3: Kernels, 4: Gaps, 5: Timeline, 6: Diff, 7: Sql, 8: Library}
 WATCH_S = 1.0
+EAGER = "eager"
 
 
 class TraceqApp(App[None]):
@@ -60,7 +62,8 @@ class TraceqApp(App[None]):
         self.trace = trace
         self.run_label = run
         self.runs: list[dict[str, Any]] = []
-        self.pair: tuple[str, str] | None = None
+        self._marked: tuple[str, str] | None = None
+        self._is_swapped = False
         self.trouble: tuple[str, str] | None = None
         self.moment: Moment | None = None
         self.is_open = False
@@ -113,9 +116,26 @@ class TraceqApp(App[None]):
             )
         return None
 
+    @property
+    def pair(self) -> tuple[str, str] | None:
+        """The two runs that are compared: those marked, else the run in view and one like it."""
+        found = self._marked or pair_of([str(row["run"]) for row in self.runs], self.run_label)
+        return (found[1], found[0]) if found and self._is_swapped else found
+
+    def mark(self, pair: tuple[str, str] | None) -> None:
+        """Compare these from now on, the first as what was before; None: whatever goes with the run in view."""
+        self._marked, self._is_swapped = pair, False
+
+    def swap(self) -> None:
+        """Compare the other way round."""
+        self._is_swapped = not self._is_swapped
+        self._tell()
+
     def choose(self, run: str) -> None:
-        """Look at another run."""
-        self.run_label = run
+        """Look at another run; a stretch of time of the one before is nothing to show of it."""
+        if run != self.run_label:
+            self.run_label, self.moment = run, None
+            self._is_swapped = self._is_swapped and self._marked is not None
         self._tell()
 
     def show_moment(self, moment: Moment) -> None:
@@ -158,8 +178,8 @@ class TraceqApp(App[None]):
             self.run_label = None
         if self.run_label is None and labels:
             self.run_label = next((str(row["run"]) for row in reversed(self.runs) if row["traces"]), labels[-1])
-        if self.pair is None or not set(self.pair) <= set(labels):
-            self.pair = (labels[0], labels[1]) if len(labels) > 1 else None
+        if self._marked and not set(self._marked) <= set(labels):
+            self.mark(None)
         self.is_open = True
         self._tell()
 
@@ -216,3 +236,21 @@ class TraceqApp(App[None]):
 
     def _store_option(self) -> str:
         return f" --store {self.named_store}" if self.named_store else ""
+
+
+def pair_of(labels: Sequence[str], run: str | None) -> tuple[str, str] | None:
+    """What a run is compared with: another mode of its script (`NAME/…`), else the run after it, else that before it.
+
+    The eager one is what was before; else the one that stands first in the store.
+    """
+    if run is None or run not in labels or len(labels) < 2:
+        return None
+    script, place = run.rpartition("/")[:2], labels.index(run)
+    modes = [label for label in labels if script[0] and label.rpartition("/")[:2] == script and label != run]
+    others = sorted(modes, key=_is_compiled) or [*labels[place + 1 :], labels[place - 1]]
+    first, second = sorted((run, others[0]), key=lambda label: (_is_compiled(label), labels.index(label)))
+    return first, second
+
+
+def _is_compiled(label: str) -> bool:
+    return label.rpartition("/")[2] != EAGER

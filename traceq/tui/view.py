@@ -12,9 +12,10 @@ A screen is a subclass of `View` in `traceq/tui/screens/`, listed in `traceq.tui
 spinner after 0.2 s, and then calls `widget.show(result)`; a `Grid` gets a sheet; `then` gets what the widget got. A
 fault of the store is explained in place of the body, a fault of one question in its widget. The widget in focus says
 which question `e` exports, `y` copies from, and the command line below names: its `asked`. A screen whose widgets are
-not `Answer` or `Grid` keeps that contract by the attributes `asked`, `show`, `fail` and `copied` (`Drawn`), or by
-overriding `subject()` and `copied()`. Deeper screens are pushed with `self.app.push_screen(OtherView(…))`; escape
-returns. Work that is not one question awaits `self.app.access` in `background(…)`, inside `self.outcome(…)`.
+not `Answer` or `Grid` keeps that contract by the attributes `asked`, `show`, `forget`, `fail` and `copied` (`Drawn`),
+or by overriding `subject()` and `copied()`. Deeper screens are pushed with `self.app.push_screen(OtherView(…))`; escape
+returns; one that shows something that only one run has keeps that run in `of_run`, and closes when another is looked
+at. Work that is not one question awaits `self.app.access` in `background(…)`, inside `self.outcome(…)`.
 
 A screen holds no SQL and computes nothing: it names queries and draws their rows. Text from a trace goes into a rich
 `Text` (through `printable`), never into a string that textual could read as markup.
@@ -65,6 +66,9 @@ class Drawn(Protocol):
     def show(self, *found: Any) -> None:
         """Draw this from now on."""
 
+    def forget(self) -> None:
+        """Draw nothing until the next answer."""
+
     def fail(self, text: str) -> None:
         """Say why there is nothing to draw."""
 
@@ -105,6 +109,7 @@ class View(Screen[None]):
     def __init__(self) -> None:
         super().__init__()
         self._shown_for: object = None
+        self.of_run: str | None = None
         self._waiting = 0
         self._frame = 0
 
@@ -184,6 +189,7 @@ class View(Screen[None]):
             widget.show(result)
             return result
         sheet = await self.app.access.sheet(asked)
+        await cast(Grid, widget).take_order(sheet)
         widget.show(sheet, await sheet.page(0, PAGE))
         return sheet
 
@@ -241,12 +247,13 @@ class View(Screen[None]):
 
     def on_screen_resume(self) -> None:
         """Shown again: what changed since is asked anew, after the first paint."""
-        self._tell()
-        self.call_after_refresh(self.refreshed)
+        if not self._closes():
+            self._tell()
+            self.call_after_refresh(self.refreshed)
 
     def refreshed(self) -> None:
         """Ask again if the run, the pair or the store is another than what is shown."""
-        if not self.is_mounted or not self.is_current:
+        if not self.is_mounted or not self.is_current or self._closes():
             return
         self._tell()
         if self.app.trouble:
@@ -254,10 +261,24 @@ class View(Screen[None]):
             self.trouble(*self.app.trouble)
         elif self.app.is_open and self._shown_for != (key := self.app.context):
             self._shown_for = key
+            self._forget()
             lack = self.app.lack(self.NEEDS)
             self._set_trouble(False)
             self.trouble(*lack) if lack else self.load()
             self._tell_command()
+
+    def _closes(self) -> bool:
+        """Whether it was about another run than the one that is looked at now, and so returns to what is below it."""
+        is_outdated = self.is_current and self.of_run not in (None, self.app.run_label)
+        if is_outdated:
+            self.app.pop_screen()
+        return is_outdated
+
+    def _forget(self) -> None:
+        """Until answers come, nothing of another run stands under this one's name."""
+        for widget in self.query("#body *") if self.NEEDS != "store" else ():
+            if isinstance(widget, Drawn):
+                widget.forget()
 
     def on_descendant_focus(self) -> None:
         """Another widget is in focus: its command is shown."""

@@ -40,10 +40,11 @@ class Diff(View):
 
     NAME, TITLE, NEEDS = "diff", "Diff", "pair"
     HELP = (
-        "Two runs compared: those marked on the screen of runs (space), else the first two; x swaps them. The sentence "
-        "says whether it is faster; the waterfall leads from a step of the first to a step of the second; below it "
-        "what was fused into what, and every kernel as it was matched: added and removed are the unmatched rest. "
-        "u changes between the profiled and the un-profiled step."
+        "Two runs compared: those marked with space on the screen of runs, else the run in view and another mode of "
+        "the same script (NAME/…), eager first, else its neighbour in the list; x swaps them. The sentence says "
+        "whether it is faster; the waterfall leads from a step of the first to a step of the second; below it what "
+        "was fused into what, and every kernel as it was matched: added and removed are the unmatched rest. u changes "
+        "between the profiled and the un-profiled step."
     )
     BINDINGS = [Binding("u", "clock", "Clock"), Binding("x", "swap", "Swap")]
     CSS = """
@@ -86,12 +87,12 @@ class Diff(View):
         if compared:
             self._show(*compared)
 
-    def _show(self, found: Found, tables: dict[str, Result]) -> None:
+    def _show(self, found: Found, heads: list[str], tables: dict[str, Result]) -> None:
         labels = (found.first.label, found.second.label)
         words = ("diff", *labels)
         self.query_one("#said", Static).update(_said(found))
         parts, measures = self.query_one("#parts", Waterfall), self.query_one("#measures", Measures)
-        parts.names = measures.names = labels
+        parts.names, measures.heads = labels, heads
         self._has_estimate = any(p.delta_estimate_ns is not None for p in found.parts)
         self._set_clock("un-profiled" if self._has_estimate else "profiled")
         for widget, result in tables.items():
@@ -115,26 +116,28 @@ class Diff(View):
 
     def action_swap(self) -> None:
         """The second run first."""
-        if self.app.pair:
-            first, second = self.app.pair
-            self.app.pair = (second, first)
-            self.refreshed()
+        self.app.swap()
 
 
-def _compared(con: duckdb.DuckDBPyConnection, first: str, second: str) -> tuple[Found, dict[str, Result]]:
-    """The comparison, and what each widget shows of it.
+def _compared(con: duckdb.DuckDBPyConnection, first: str, second: str) -> tuple[Found, list[str], dict[str, Result]]:
+    """The comparison, the runs as heads of columns, and what each widget shows.
 
     Imported here, in a thread: importing takes longer than a key may wait.
     """
     from traceq.analysis import diff, tables
+    from traceq.show.page import heads_of
 
     found = diff.diff(con, first, second)
-    return found, {
-        "#parts": tables.parts(found),
-        "#measures": _measures(tables.measures(found)),
-        "#fused": tables.fused(found),
-        "#kernels": tables.kernels(found),
-    }
+    return (
+        found,
+        heads_of(found.first.label, found.second.label),
+        {
+            "#parts": tables.parts(found),
+            "#measures": _measures(tables.measures(found)),
+            "#fused": tables.fused(found),
+            "#kernels": tables.kernels(found),
+        },
+    )
 
 
 def _measures(found: list[dict[str, Any]]) -> Result:

@@ -38,9 +38,9 @@ class Kernel(View):
     Kernel Horizontal { height: 3fr; min-height: 6; }
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, run: str | None) -> None:
         super().__init__()
-        self._kernel = name
+        self._kernel, self.of_run = name, run
 
     @property
     def crumb(self) -> str:
@@ -59,7 +59,7 @@ class Kernel(View):
 
     def load(self) -> None:
         """Ask all about the name."""
-        run, name = self.app.run_label, self._kernel
+        run, name = self.of_run, self._kernel
         self.ask(self.query_one("#callers"), "kernel_callers", run=run, name=name, top=None)
         self.ask(self.query_one("#launches"), "kernel_launches", run=run, name=name, top=None)
         self.ask(self.query_one("#ncu"), "ncu_command", run=run, name=name)

@@ -44,4 +44,4 @@ class Kernels(View):
     @on(Grid.Picked, "#names")
     def open(self, event: Grid.Picked) -> None:
         """Open one kernel."""
-        self.app.push_screen(Kernel(str(event.row["name"])))
+        self.app.push_screen(Kernel(str(event.row["name"]), self.app.run_label))

@@ -44,7 +44,12 @@ class Question(View):
         yield Grid(id="rows")
 
     def load(self) -> None:
-        """Ask with the values of the form."""
+        """Ask with the values of the form, which follows when another run is looked at, unless one was typed."""
+        form, run = self.query_one(Form), self.app.run_label
+        if run is not None and self._given and form.values.get("run") == self._given["run"] != run:
+            self.query_one("#rows", Grid).forget()
+            self._given["run"] = run
+            form.put("run", run)
         self._ask(self.query_one(Form).values)
 
     @on(Form.Submitted)

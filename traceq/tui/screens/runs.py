@@ -50,8 +50,8 @@ class Runs(View):
         if label not in grid.marks:
             marked = [*marked, label][-2:]
         grid.marks = dict(zip(marked, ("a", "b"), strict=False))
+        self.app.mark((str(marked[0]), str(marked[1])) if len(marked) == 2 else None)
         if len(marked) == 2:
-            self.app.pair = (str(marked[0]), str(marked[1]))
             self.notify(f"6 compares {marked[0]} with {marked[1]}", markup=False)
         grid.refresh()
 

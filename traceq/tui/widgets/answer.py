@@ -48,6 +48,11 @@ class Answer(Widget, can_focus=True):
         self.shown()
         self.refresh(layout=True)
 
+    def forget(self) -> None:
+        """Draw nothing until the next answer."""
+        self.result, self.rows, self.error = None, [], None
+        self.refresh(layout=True)
+
     def fail(self, text: str) -> None:
         """Say why there is nothing to draw."""
         self.result, self.rows, self.error = None, [], text
@@ -67,7 +72,9 @@ class Answer(Widget, can_focus=True):
             return text
         drawn = text.split("\n")
         for line in drawn:
-            line.truncate(width)  # a line is a row: where there is no room, it is cut and not wrapped
+            if line.cell_len > width:  # a line is a row: where there is no room, it is cut and not wrapped
+                line.rstrip()
+                line.truncate(width, overflow="ellipsis")
         return Text("\n").join(drawn)
 
     def get_content_height(self, container: Any, viewport: Any, width: int) -> int:

@@ -51,6 +51,10 @@ class Form(VerticalScroll, can_focus=False):
         """What was typed, by parameter."""
         return {str(i.name): i.value for i in self.query(Input) if i.value.strip()}
 
+    def put(self, name: str, value: str) -> None:
+        """Give a parameter another value."""
+        next(line for line in self.query(Input) if line.name == name).value = value
+
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Enter in any line asks the question."""
         event.stop()

@@ -82,6 +82,7 @@ class Gantt(Answer):
     def __init__(self, title: str = "", id: str | None = None, empty: str = "") -> None:
         super().__init__(title, id, empty)
         self.lanes: list[dict[str, Any]] = []
+        self._is_known = False  # whether there are lanes
         self.span = Span(0, 1, 1)  # what is drawn
         self.wanted = self.span  # what was asked for last
         self.duration_ns = 0
@@ -102,13 +103,20 @@ class Gantt(Answer):
 
     def set_lanes(self, rows: Sequence[dict[str, Any]]) -> None:
         """Draw these lanes from now on; the cursor goes to the first that has GPU work, else to the first."""
-        self.lanes = list(rows)
+        self.lanes, self._is_known = list(rows), True
         self.duration_ns = rows[0]["duration_ns"] if rows else 0
         kinds = [row["kind"] for row in rows]
         self.lane = kinds.index("stream") if "stream" in kinds else 0
         self._top, self._cells, self.result, self.rows = 0, {}, None, []
         self._answer = (self.span, {})
         self.refresh()
+
+    def forget(self) -> None:
+        """Draw nothing until the next lanes."""
+        super().forget()
+        self.set_lanes([])
+        self._is_known = False
+        self.border_subtitle = ""
 
     def show(self, result: Result) -> None:
         """Draw these cells from now on."""
@@ -292,7 +300,7 @@ class Gantt(Answer):
         width, height = self.content_size
         base = self.rich_style
         if self.error or not self.lanes:
-            text = printable(self.error) if self.error else self._empty
+            text = printable(self.error) if self.error else self._empty if self._is_known else "…"
             wrapped = Text(text, style="dim").wrap(self.app.console, max(width, 1))
             return Strip([Segment(fit(wrapped[y].plain if y < len(wrapped) else "", width), base)], width)
         if y == 0:

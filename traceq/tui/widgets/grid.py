@@ -108,14 +108,31 @@ class Grid(ScrollView, can_focus=True):
             self.cursor = 0
         self.sheet, self.error = sheet, None
         self._pages = OrderedDict({0: rows})
+        last = max(len(self.shown_columns) - 1, 0)
+        self._at, self._left = min(self._at, last), min(self._left, last)
         self._measure(rows)
         self._resize()
 
+    async def take_order(self, sheet: Sheet) -> None:
+        """Sort and filter a sheet that is to be shown as this grid says that its rows are."""
+        names = [column.name for column in sheet.columns]
+        if self.sorted_by not in names:
+            self.sorted_by = None
+        if self.sorted_by or self.words:
+            await sheet.arrange(self.sorted_by, self.is_descending, self.words)
+
+    def forget(self) -> None:
+        """Draw nothing until the next answer."""
+        self._drop(None)
+
     def fail(self, text: str) -> None:
         """Say why there is nothing to draw."""
+        self._drop(text)
+
+    def _drop(self, error: str | None) -> None:
         if self.sheet is not None:
             self.sheet.close()
-        self.sheet, self.error = None, text
+        self.sheet, self.error, self.cursor = None, error, 0
         self._pages.clear()
         self._resize()
 

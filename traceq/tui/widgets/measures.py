@@ -2,32 +2,46 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from rich.cells import cell_len
 from rich.text import Text
 
-from traceq.show.text import heading, printable
 from traceq.tui.widgets.answer import Answer, fit
-from traceq.units import show_value
+from traceq.units import show_change, show_value
 
 SIGNS = {"real": "●", "within noise": "≈"}
+GAP = "  "
 
 
 class Measures(Answer):
-    """Rows with measure, unit, a, b, delta, verdict."""
+    """Rows with measure, unit, a, b, delta, delta_pct, verdict; `heads` are short names of the two runs."""
 
-    names = ("a", "b")
+    heads = ["a", "b"]
 
     def draw(self, width: int, height: int) -> Text:
-        """A line each."""
+        """A line each: numbers are whole, and where there is no room the name of the measure is cut."""
         rows = [row for row in self.rows if row["a"] is not None or row["b"] is not None]
-        values = [[show_value(row[n], row["unit"]) for n in ("a", "b", "delta")] for row in rows]
-        heads = [*(printable(name)[:14] for name in self.names), heading("delta", None)]
-        widths = [max(map(len, column)) for column in zip(heads, *values, strict=True)]
-        label = min(max((len(str(row["measure"])) for row in rows), default=0), width // 3)
+        heads = [*self.heads, "change", "%", ""]
+        table = [_cells(row) for row in rows]
+        widths = [max(map(cell_len, column)) for column in zip(heads, *table, strict=True)]
+        names = [str(row["measure"]) for row in rows]
+        label = min(max(map(len, names), default=0), max(width - sum(widths) - len(GAP) * len(widths), 1))
         text = Text(no_wrap=True, overflow="crop")
-        text.append(" " * label + "  " + "  ".join(h.rjust(w) for h, w in zip(heads, widths, strict=True)), style="dim")
-        for row, cells in zip(rows, values, strict=True):
-            text.append("\n" + fit(str(row["measure"]), label) + "  ")
-            text.append("  ".join(c.rjust(w) for c, w in zip(cells, widths, strict=True)))
-            verdict = row["verdict"] or ""
-            text.append(f"  {SIGNS.get(verdict, ' ')} {verdict}", style="" if verdict == "real" else "dim")
+        for name, cells, style in [("", heads, "dim"), *zip(names, table, map(_style, rows), strict=True)]:
+            numbers = GAP.join(" " * (w - cell_len(c)) + c for c, w in zip(cells[:-1], widths, strict=False))
+            text.append(f"{fit(name, label)}{GAP}{numbers}", "dim" if style == "dim" and not name else "")
+            text.append(f"{GAP}{cells[-1]}\n", style)
+        text.right_crop(1)
         return text
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    values = [show_value(row[side], row["unit"]) for side in ("a", "b")]
+    pct = "" if row["delta_pct"] is None else f"{row['delta_pct']:+.1f}"
+    verdict = row["verdict"] or ""
+    return [*values, show_change(row["delta"], row["unit"]), pct, f"{SIGNS.get(verdict, ' ')} {verdict}".rstrip()]
+
+
+def _style(row: dict[str, Any]) -> str:
+    return "" if row["verdict"] == "real" else "dim"

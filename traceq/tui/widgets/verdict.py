@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from traceq.analysis.advise import Advice
 
 LABEL = 25
-CELL = 22
 LEAST_ROOM = 8
 
 
@@ -36,7 +35,7 @@ class Verdict(Answer):
         for mode, e in found.prospects.items():
             rows.append((f"expected, {mode}", e.likely, f"{e.likely:,.2f}×  ({e.low:,.2f} to {e.high:,.2f})"))
         most = max((value or 0.0 for _, value, _ in rows), default=0.0)
-        room = width - LABEL - CELL - 2
+        room = width - LABEL - max(len(shown) for _, _, shown in rows) - 2
         for label, value, shown in rows:
             text.append(f"\n{fit(label, LABEL)} ")
             if room >= LEAST_ROOM:
