@@ -149,17 +149,18 @@ def test_numbers_on_the_screen_are_those_of_the_query(store, key):
                     assert show_value(row[column], units[column]).split("\n")[0] in unwrapped(shown), (name, column)
 
 
-def test_a_compiled_run_is_said_to_be_one_and_no_gain_is_held_out(store):
+def test_of_a_compiled_run_only_what_is_left_is_held_out(store):
     async def steps(app, pilot):
         await press(pilot, "2")
         return app.screen.query_one("#verdict").copied()
 
     text = drive(store, steps, run="compiled")
-    assert "this run is compiled, or replays CUDA graphs, already" in unwrapped(text)
+    assert "so far it is compiled without CUDA graphs" in unwrapped(text)
     assert "bound, any mode" in text
-    assert "expected" not in text
+    assert "expected, reduce-overhead" in text
+    assert "expected, default" not in text
     assert answers("traceq advise compiled")["is_compiled"]
-    assert "expected" not in traceq("advise", "compiled").out
+    assert "expected, default" not in traceq("advise", "compiled").out
 
 
 def unwrapped(text):
@@ -419,7 +420,7 @@ def test_a_gain_and_its_range_stand_on_one_line(store):
         await press(pilot, "2")
         panel = app.screen.query_one("#verdict")
         mode, expected = next(iter(panel.found.prospects.items()))
-        panel.found.prospects[mode] = dataclasses.replace(expected, likely=10.26, low=5.15, high=18.32)
+        panel.found.expected[mode] = dataclasses.replace(expected, likely=10.26, low=5.15, high=18.32)
         panel.refresh(layout=True)
         await settle(pilot)
         return seen(app)
