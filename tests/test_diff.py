@@ -20,6 +20,7 @@ from rich.cells import cell_len
 
 from traceq import query
 from traceq.analysis import tables
+from traceq.analysis.advise import advise
 from traceq.analysis.diff import diff
 from traceq.analysis.match import Contents, Kernel, match
 from traceq.analysis.shares import per_step, split
@@ -285,6 +286,9 @@ def test_steps_that_waiting_makes_faster_were_disturbed_and_get_no_verdict(tmp_p
     assert measure(found, "GPU busy")["verdict"] == "real"
     assert {p.first_estimate_ns for p in found.parts} == {None}
     assert sum(p.second_estimate_ns for p in found.parts) == round(found.second.step.value)
+    advice = advise(con, "eager")
+    assert advice.confidence == "low"
+    assert any("disturbed while timing" in line for line in advice.not_visible)
 
 
 @pytest.mark.parametrize(("more_ns", "is_disturbed"), [(-9, False), (9, True)])

@@ -137,7 +137,7 @@ class Program:
 
     @property
     def is_host_bound(self) -> bool:
-        return self.busy < BUSY_LIMIT * (self.step - self.data)
+        return _is_host_bound(self.busy, self.step - self.data)
 
     @property
     def per_launch(self) -> float:
@@ -170,11 +170,12 @@ def advise(con: duckdb.DuckDBPyConnection, run: str, reached: str | None = None)
     program = _program(con, side, signs)
     sites = ask(con, "sync_sites", run=run, top=None)
     ceilings = _ceilings(con, side, program, signs)
-    expected = {mode: _expected(program, mode, ceilings) for mode in MODES}
     blockers = _blockers(con, program, signs, sites, side)
     is_compiled = bool(facts["inductor_kernels"] or facts["graph_launches"])
     if is_compiled:
         expected = _expected_of_compiled(program, bool(facts["graph_launches"]), ceilings)
+    else:
+        expected = {mode: _expected(program, mode, ceilings) for mode in MODES}
     best = max(e.likely for e in expected.values())
     gain = "none" if best < NONE_BELOW else "large" if best > LARGE_FROM else "some"
     choice, because = _recommendation(con, side, program, split, expected, is_compiled, sites)
@@ -226,7 +227,8 @@ def _program(con: duckdb.DuckDBPyConnection, side: Side, signs: Sequence[Row]) -
 
     # Idle time that Python causes, scaled to the un-profiled step. The model's goes when it is compiled, and between
     # steps the trace has mostly the profiler's own; the optimizer's stays.
-    scale = (step - data) / bound if bound and side.facts["linked_pct"] and busy < BUSY_LIMIT * (step - data) else 0.0
+    is_told = bound and side.facts["linked_pct"] and _is_host_bound(busy, step - data)
+    scale = (step - data) / bound if is_told else 0.0
     optimizer_python = scale * middle("optimizer_python_ns")
 
     return Program(
@@ -251,6 +253,11 @@ def _program(con: duckdb.DuckDBPyConnection, side: Side, signs: Sequence[Row]) -
         has_rnn=any(r["kind"] == "rnn" for r in signs),
         has_backward=any(r["has_backward"] for r in structure),
     )
+
+
+def _is_host_bound(busy: float, free: float) -> bool:
+    """Whether the host, not the GPU, decides how long a step takes that waits for no data."""
+    return busy < BUSY_LIMIT * free
 
 
 def _why_not(side: Side) -> tuple[str, str]:
@@ -526,6 +533,8 @@ def _not_visible(side: Side, p: Program) -> tuple[str, ...]:
     said.append("how much a CUDA graph must copy: its inputs go to fixed places first")
     if side.step is None:
         said.append("the un-profiled step time: all is on the profiler's clock, which flatters compiling (--step)")
+    if side.is_disturbed:
+        said.append("how long a step takes: the machine was disturbed while timing (capture it again)")
     if not side.facts["linked_pct"]:
         said.append("operators: neither blockers nor categories by operator")
     if "shapes" not in (side.facts["recorded_with"] or ""):
@@ -538,8 +547,8 @@ def _not_visible(side: Side, p: Program) -> tuple[str, ...]:
 
 
 def _confidence(side: Side, expected: dict[str, Expected], blockers: Sequence[Blocker]) -> str:
-    """low on the profiler's clock; medium where blockers, missing operators or a wide range leave doubt."""
-    if side.step is None:
+    """low without an undisturbed step time; medium where blockers, missing operators or a wide range leave doubt."""
+    if side.step is None or side.is_disturbed:
         return "low"
     best = max(expected.values(), key=lambda e: e.likely)
     is_wide = best.high > WIDE_RATIO * best.low or any(best.low < n < best.likely for n in (NONE_BELOW, LARGE_FROM))

@@ -15,7 +15,7 @@ from traceq.query import Result
 from traceq.show.page import LEFT, RIGHT, Page
 from traceq.show.palette import colour
 from traceq.show.text import printable
-from traceq.units import show_value
+from traceq.units import show_change, show_value
 
 GOOD, BAD = "green", "red"
 DIRECTIONS = {"faster": GOOD, "slower": BAD}
@@ -156,7 +156,7 @@ def check(compared: str, judged: Sequence[Judgement], page: Page) -> None:
         t, d = j.threshold, j.difference
         values = [Text(show_value(value, j.unit)) for value in (j.base, j.new)]
         pct = "" if j.pct is None else f"{j.pct:+.1f}"
-        changed = [Text(_signed(d.value if d else None, j.unit)), Text(pct)]
+        changed = [Text(show_change(d.value if d else None, j.unit)), Text(pct)]
         reason = "" if j.reason in UNSAID else f" {j.reason}" if j.status == "not recorded" else f": {j.reason}"
         status = Text(f"{j.status}{reason}", STATUSES[j.status])
         rows.append([Text(t.measure), Text(f"{t.kind} {t.text.partition('=')[2]}"), *values, *changed, status])
@@ -178,7 +178,7 @@ def _measures(page: Page, found: Diff, labels: Sequence[str]) -> None:
         style = _good_or_bad(m["delta"]) if m["verdict"] == "real" else ""
         pct = "" if m["delta_pct"] is None else f"{m['delta_pct']:+.1f}"
         cells = [Text(show_value(m[side], m["unit"])) for side in ("a", "b")]
-        changed = [Text(_signed(m["delta"], m["unit"]), style), Text(pct, style)]
+        changed = [Text(show_change(m["delta"], m["unit"]), style), Text(pct, style)]
         rows.append([Text(m["measure"]), *cells, *changed, Text(m["verdict"] or "")])
     page.draw(heads, rows)
 
@@ -214,12 +214,12 @@ def _sum(parts: Sequence[Part]) -> Part:
 def _part(p: Part, part: str, what: str, has_estimate: bool, is_narrow: bool, style: str = "") -> list[Text]:
     cells = [Text(part, style), Text(what, colour(what) if p.what else style)]
     cells += [Text(show_value(ns, "ns"), style) for ns in (p.first_ns, p.second_ns)]
-    cells.append(Text(_signed(p.delta_ns, "ns"), f"{style} {_good_or_bad(p.delta_ns)}".strip()))
+    cells.append(Text(show_change(p.delta_ns, "ns"), f"{style} {_good_or_bad(p.delta_ns)}".strip()))
     if has_estimate:
         both = () if is_narrow else (p.first_estimate_ns, p.second_estimate_ns)
         delta = p.delta_estimate_ns
         cells += [Text(show_value(ns, "ns"), style) for ns in both]
-        cells.append(Text(_signed(delta, "ns"), f"{style} {_good_or_bad(delta)}".strip()))
+        cells.append(Text(show_change(delta, "ns"), f"{style} {_good_or_bad(delta)}".strip()))
     return cells
 
 
@@ -247,7 +247,7 @@ def _gpus(page: Page, result: Result, labels: Sequence[str]) -> None:
         times = [Text(show_value(ns, "ns")) for ns in (a, b)]
         waits = Text(" → ".join(show_value(ns, "ns") for ns in comm) if any(comm) else "–")
         name = Text(f"{'-' if rank is None else rank}:{device}")
-        rows.append([name, *times, Text(_signed(delta, "ns"), _good_or_bad(delta)), waits])
+        rows.append([name, *times, Text(show_change(delta, "ns"), _good_or_bad(delta)), waits])
     page.draw(heads, rows)
     _more(page, len(result.rows) - MOST)
 
@@ -259,7 +259,7 @@ def _categories(page: Page, rows: Sequence[tuple[Any, ...]], labels: Sequence[st
         times = [Text(show_value(ns, "ns")) for ns in (a, b)]
         both = [show_value(count, "count") for count in (m, n)]
         counts = both[0] if m == n else " → ".join(both)
-        change = Text(_signed(delta, "ns"), _good_or_bad(delta))
+        change = Text(show_change(delta, "ns"), _good_or_bad(delta))
         drawn.append([Text(category, colour(category)), Text(origin or ""), *times, change, Text(counts)])
     page.draw(heads, drawn)
     _more(page, len(rows) - 2 * MOST)
@@ -276,7 +276,7 @@ def _fused(page: Page, result: Result) -> None:
     rows = []
     for name, _, replaced, count, made, _, was, delta in result.rows[:MOST]:
         times = [Text(show_value(ns, "ns")) for ns in (made, was)]
-        change = Text(_signed(delta, "ns"), _good_or_bad(delta))
+        change = Text(show_change(delta, "ns"), _good_or_bad(delta))
         rows.append([Text(printable(f"{count:.3g}× {name}")), *times, change, Text(printable(replaced))])
     page.draw(heads, rows, does_wrap=True)
     _more(page, len(result.rows) - MOST)
@@ -321,12 +321,6 @@ def _unfused(page: Page, result: Result, shown: Mapping[str, str]) -> None:
 def _more(page: Page, count: int) -> None:
     if count > 0:
         page.say(f"… {count} more (--json has all)", "dim")
-
-
-def _signed(value: float | None, unit: str | None) -> str:
-    if value is None:
-        return "–"
-    return f"{'+' if value > 0 else ''}{show_value(value, unit)}" if value else "0"
 
 
 def _good_or_bad(delta: float | None) -> str:
