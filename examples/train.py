@@ -38,15 +38,16 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=scaled(512))
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--batch", type=int, default=scaled(16))
-    parser.add_argument("--mode", help="compile the model by hand: default, reduce-overhead, max-autotune")
+    parser.add_argument("--mode", help="compile by hand: default, reduce-overhead, max-autotune")
     args = parser.parse_args()
     torch.manual_seed(0)
     torch.set_float32_matmul_precision("high")
     words, length = 8192, 128
     model = Model(words, args.width, args.layers).to(device())
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
     if args.mode:
         model.compile(mode=args.mode)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+        optimizer.step = torch.compile(optimizer.step, mode=args.mode)
     tokens = torch.randint(0, words, (args.batch, length), device=device())
     goal = torch.randint(0, words, (args.batch * length,), device=device())
     for _ in measured(range(args.steps)):

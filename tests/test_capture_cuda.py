@@ -45,8 +45,13 @@ def test_ranks_of_nccl_become_one_run(folder):
 
 
 @pytest.mark.parametrize("case", cuda_figures.CASES)
-def test_an_example_in_all_modes_takes_the_step_of_a_plain_loop(case, folder):
-    assert cuda_figures.examples(folder, [case], list(cuda_figures.MODES), ["eager", "default"])
+def test_an_example_runs_in_all_modes(case, folder):
+    assert cuda_figures.examples(folder, [case], list(cuda_figures.MODES))
+
+
+@pytest.mark.parametrize("case", cuda_figures.CASES)
+def test_the_step_of_an_example_is_that_of_a_plain_loop(case, folder):
+    assert cuda_figures.steps(folder, [case], list(cuda_figures.BY_HAND))
 
 
 HELD = """

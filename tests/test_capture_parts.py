@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import types
 
 import pytest
 from clirun import environment
@@ -19,7 +20,8 @@ MS = 1_000_000
     ("step_ns", "left", "expected"),
     [
         (5 * MS, 10_000, (20, 10)),  # a tenth of a second
-        (50_000, 10_000, (100, 10)),  # but no more than 100 steps
+        (200_000, 10_000, (500, 10)),
+        (50_000, 10_000, (1000, 10)),  # but no more than 1,000 steps
         (5 * MS, None, (10, 10)),  # no more than ten where the end is not known
         (300 * MS, 10_000, (1, 10)),
         (5 * MS, 80, (10, 10)),
@@ -176,3 +178,16 @@ def test_blocks_are_ranked_by_gain_for_each_second_of_compiling():
         ("free", 0, "within noise"),
     ]
     assert [b.gain_per_s for b in found] == [2 * MS, 0.5 * MS, -2 * MS, None]
+
+
+@pytest.mark.parametrize(("manager", "expected"), [(object(), True), (None, False)])
+def test_memory_has_a_pool_of_graphs_only_where_graphs_are_replayed(manager, expected, monkeypatch):
+    def get_manager(device, create_if_none_exists=True):
+        assert (device, create_if_none_exists) == (0, False)
+        return manager
+
+    monkeypatch.delitem(sys.modules, "torch._inductor.cudagraph_trees", raising=False)
+    assert not course._has_graph_pool(0)
+    trees = types.SimpleNamespace(get_manager=get_manager)
+    monkeypatch.setitem(sys.modules, "torch._inductor.cudagraph_trees", trees)
+    assert course._has_graph_pool(0) is expected

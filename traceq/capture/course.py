@@ -6,6 +6,7 @@ the profiler comes last, and pipelined blocks touch the GPU's queue only at thei
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 import time
@@ -25,7 +26,7 @@ STABLE_WITHIN = 1.1
 BLOCKS = 7
 BLOCK_NS = 100_000_000
 SAFE_BLOCK_STEPS = 10  # of a script that may end any time
-MOST_BLOCK_STEPS = 100
+MOST_BLOCK_STEPS = 1000  # a GPU takes a tenth of a second to settle on its clock
 SYNCED_STEPS = 10
 LEAST_SYNCED = 3
 FEW = "too few steps to time them: all that is left is profiled"
@@ -179,7 +180,15 @@ def _take_peak(recorder: Recorder) -> None:
     cuda = recorder.torch.cuda
     if not cuda.is_initialized():
         return
-    has_pool = "torch._inductor.cudagraph_trees" in sys.modules
+    has_pool = _has_graph_pool(cuda.current_device())
     recorder.record.peak_memory_bytes = int(cuda.max_memory_reserved() if has_pool else cuda.max_memory_allocated())
     if has_pool:
         recorder.record.note("peak memory is what was reserved: CUDA graphs keep a pool of their own")
+
+
+def _has_graph_pool(device: int) -> bool:
+    """Whether Inductor replays CUDA graphs on a device; what it compiles without them has no such manager."""
+    trees = sys.modules.get("torch._inductor.cudagraph_trees")
+    with contextlib.suppress(Exception):  # a version that keeps it elsewhere
+        return trees is not None and trees.get_manager(device, create_if_none_exists=False) is not None
+    return False
