@@ -14,14 +14,16 @@ from traceq.analysis.advise import MODES, Program, advise, predicted_ns
 from traceq.analysis.ask import ask
 from traceq.analysis.constants import AUTOGRAD_NS, BEST, COMPILED_CALL_NS, LARGE_FROM, LIKELY, NONE_BELOW, WORST
 from traceq.errors import TraceqError
+from traceq.ingest.pipeline import Options, ingest
 from traceq.store.files import open_store
 
 ROOT = Path(__file__).parents[1]
 DEMO = ROOT / "fixtures" / "demo"
 PAIRS = ROOT / "fixtures" / "pairs"
 CHAIN = Program(
-    step=1e6, data=0, model_python=0, optimizer_python=0, busy=100e3, heavy_busy=0, launched=50, kept=0, optimizer=0,
-    fusible=50, fusible_ns=100e3, groups=1, longest_ns=2e3, syncs=0, has_rnn=False, has_backward=False,
+    step=1e6, data=0, model_python=0, optimizer_python=0, busy=100e3, peer_wait=0, busy_alone=100e3, heavy_busy=0,
+    launched=50, kept=0, optimizer=0, fusible=50, fusible_ns=100e3, groups=1, longest_ns=2e3, syncs=0, has_rnn=False,
+    has_backward=False,
 )  # fmt: skip
 
 
@@ -64,6 +66,33 @@ def test_what_was_reached_lies_below_the_bound_and_in_the_range(advice):
 
 def test_a_program_that_waits_for_launches_is_told_to_replay_graphs(advice):
     assert (advice.recommendation, advice.gain_class) == ("reduce-overhead", "large")
+
+
+NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+
+
+def test_waiting_for_another_rank_is_no_work(tmp_path):
+    """In two steps of four the message takes 100 times its time: another rank came late."""
+    steps = [[(GEMM, 10), (ADD, 5), (NCCL, message)] for message in (4, 400, 400, 4)]
+    with opened(tmp_path, eager=(trace(steps), {"step_ns": 60_000})) as con:
+        found = advise(con, "eager")
+        measured = [(r["comm_ns"], r["comm_alone_ns"], r["peer_wait_ns"]) for r in ask(con, "step_measures")]
+    assert measured == [(4_000, 4_000, 0), (400_000, 400_000, 396_000), (400_000, 400_000, 396_000), (4_000, 4_000, 0)]
+    assert (found.ceilings.both, found.ceilings.graphs) == (6, 4)  # 10 µs of 60 are heavy, 15 no communication
+    assert sum(found.split_ns.values()) == found.step_ns == 60_000
+    assert (found.split_ns["residual"], found.split_ns["heavy"], found.split_ns["fusible"]) == (0, 10_000, 5_000)
+    assert 4_000 < found.split_ns["comm"] < 45_000
+    assert found.confidence == "medium"
+
+
+def test_a_bound_of_two_ranks_is_not_below_what_there_is(tmp_path):
+    outcomes, _ = ingest([str(ROOT / "fixtures" / "captures-ranks")], tmp_path / "s.duckdb", Options())
+    assert [o.error for o in outcomes] == [None, None]
+    with open_store(tmp_path / "s.duckdb") as con:
+        found = advise(con, "two")
+    assert 1 < found.ceilings.graphs < found.ceilings.both
+    assert found.split_ns["residual"] == 0 < found.split_ns["comm"] < found.step_ns
+    assert any("ranks wait" in said for said in found.not_visible)
 
 
 def test_evidence_has_five_lines(advice):

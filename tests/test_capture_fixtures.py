@@ -9,6 +9,7 @@ from traceq.ingest.pipeline import Options, ingest
 
 CAPTURES = ROOT / "fixtures" / "captures"
 ON_H200 = ROOT / "fixtures" / "captures-h200"
+RANKS = ROOT / "fixtures" / "captures-ranks"
 MODES = ["eager", "default", "reduce-overhead", "max-autotune"]
 LINE_OF_ITEM = 12
 
@@ -81,3 +82,20 @@ def test_twice_as_fast_is_no_noise(h200):
     said = traceq("diff", "scattered/eager", "scattered/default", "--store", h200).out
     assert said.startswith("scattered/default is 1.99× as fast as scattered/eager")
     assert "real" in said.splitlines()[0]
+
+
+def test_two_ranks_of_nccl_are_one_run_with_what_they_sent(tmp_path_factory):
+    """DistributedDataParallel sends 4 × (1024 × 1024 + 1024) gradients of 4 bytes in two messages a step."""
+    store = shared(tmp_path_factory, "captures-ranks", taken_in(RANKS, 2)) / "store.duckdb"
+    (told,) = rows(store, "query", "captures")
+    assert (told["run"], told["mode"]) == ("two", "eager")
+    steps = rows(store, "query", "steps")
+    assert [(r["rank"], r["kernels"]) for r in steps] == [(0, 35)] * 5 + [(1, 35)] * 5
+    sent = rows(
+        store, "sql", "SELECT name, group_size, bytes, count(*) AS n FROM collectives GROUP BY ALL ORDER BY bytes"
+    )
+    assert [tuple(r.values()) for r in sent] == [("allreduce", 2, 4_198_400, 10), ("allreduce", 2, 12_595_200, 10)]
+    assert 4_198_400 + 12_595_200 == 4 * 4 * (1024 * 1024 + 1024)
+    least_ns = 35_553 + 60_544  # the shortest of each message, read off the trace
+    for r in rows(store, "query", "step_measures"):
+        assert r["peer_wait_ns"] == max(r["comm_alone_ns"] - least_ns, 0)

@@ -15,6 +15,8 @@
 -- column: heavy_ns BIGINT ns -- of that, gemm, conv, attention and rnn
 -- column: gemm_ns BIGINT ns -- of that, matrix products
 -- column: comm_ns BIGINT ns -- of the kernel time, communication
+-- column: comm_alone_ns BIGINT ns -- of the busy time, what communication alone fills
+-- column: peer_wait_ns BIGINT ns -- of that, what goes beyond the least that each of its kernels takes in any step of any rank: about how long it waits for other ranks
 -- column: fusible_ns BIGINT ns -- of the kernel time, the rest
 -- column: memop_ns BIGINT ns -- sum of copies and memsets
 -- column: kernels BIGINT count -- kernels; NULL if graph replays were not recorded
@@ -38,12 +40,14 @@ good AS (
 
 work AS (
     SELECT
+        g.run,
         a.trace_id,
         a.pid,
         a.step,
         a.device,
         a.activity_id,
         a.kind,
+        a.name,
         a.dur_ns,
         a.start_ns,
         a.start_ns + a.dur_ns AS end_ns,
@@ -71,6 +75,43 @@ heavy AS (
     GROUP BY trace_id, pid, step
 ),
 
+messages AS (
+    SELECT *, row_number() OVER (PARTITION BY trace_id, pid, step, device, name ORDER BY start_ns, activity_id) AS turn
+    FROM work
+    WHERE category = 'comm'
+),
+
+-- The last rank to come waits for none. A message's size is the same in each step: it is told by its kernel's name and its turn.
+needed AS (
+    SELECT trace_id, pid, step, sum(least_ns) AS ns
+    FROM (SELECT *, min(dur_ns) OVER (PARTITION BY run, name, turn) AS least_ns FROM messages)
+    GROUP BY trace_id, pid, step
+),
+
+others AS (
+    SELECT
+        *,
+        max(end_ns) OVER (
+            PARTITION BY trace_id, pid, step, device ORDER BY start_ns, end_ns, activity_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ) AS before_ns
+    FROM work
+    SEMI JOIN needed USING (trace_id, pid, step)
+    WHERE category IS DISTINCT FROM 'comm'
+),
+
+beside AS (
+    SELECT trace_id, pid, step, sum(greatest(end_ns - greatest(start_ns, coalesce(before_ns, start_ns)), 0)) AS ns
+    FROM others
+    GROUP BY trace_id, pid, step
+),
+
+alone AS (
+    SELECT n.trace_id, n.pid, n.step, g.gpu_busy_ns - coalesce(b.ns, 0) AS ns, n.ns AS needed_ns
+    FROM needed AS n
+    JOIN good AS g ON g.trace_id = n.trace_id AND g.pid = n.pid AND g.step = n.step
+    LEFT JOIN beside AS b ON b.trace_id = n.trace_id AND b.pid = n.pid AND b.step = n.step
+),
+
 summed AS (
     SELECT
         trace_id,
@@ -95,6 +136,8 @@ SELECT
     CASE WHEN g.is_whole THEN s.heavy_ns END::BIGINT AS heavy_ns,
     CASE WHEN g.is_whole THEN s.gemm_ns END::BIGINT AS gemm_ns,
     CASE WHEN g.is_whole THEN s.comm_ns END::BIGINT AS comm_ns,
+    CASE WHEN g.is_whole THEN coalesce(a.ns, 0) END::BIGINT AS comm_alone_ns,
+    CASE WHEN g.is_whole THEN coalesce(greatest(a.ns - a.needed_ns, 0), 0) END::BIGINT AS peer_wait_ns,
     CASE WHEN g.is_whole THEN s.fusible_ns END::BIGINT AS fusible_ns,
     CASE WHEN g.is_whole THEN g.memop_ns END AS memop_ns,
     CASE WHEN g.is_whole THEN g.kernels END AS kernels,
@@ -105,4 +148,5 @@ LEFT JOIN step_windows AS w
     AND NOT list_contains(string_split(coalesce($skip::VARCHAR, ''), ','), (w.step + 1)::VARCHAR)
 LEFT JOIN summed AS s ON s.trace_id = g.trace_id AND s.pid = g.pid AND s.step = g.step
 LEFT JOIN heavy AS h ON h.trace_id = g.trace_id AND h.pid = g.pid AND h.step = g.step
+LEFT JOIN alone AS a ON a.trace_id = g.trace_id AND a.pid = g.pid AND a.step = g.step
 ORDER BY g.run, g.rank, g.start_ns, g.step, g.pid, g.trace_id

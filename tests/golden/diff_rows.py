@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from math import prod
 from typing import Any
@@ -200,18 +200,34 @@ def elements(dims: Any) -> list[int]:
 
 def step_measures(traces: list[Trace], skip: str | None = None, by_name: bool | None = False) -> list[Row]:
     rows = []
-    for t in traces:
-        windows = periods(t, skip)
-        for s in t.good_steps:
-            if s.number not in skipped(skip):
-                is_followed = s in windows.get(s.pid, {})
-                rows.append({"start": s.start, **measured(t, s, is_followed, by_name)})
+    counted = [(t, s) for t in traces for s in t.good_steps if s.number not in skipped(skip)]
+    least: dict[tuple[str, str, int], int] = {}
+    for t, s in counted:
+        for key, w in messages(t, s, by_name):
+            least[key] = min(w.dur, least.get(key, w.dur))
+    for t, s in counted:
+        is_followed = s in periods(t, skip).get(s.pid, {})
+        needed = sum(least[key] for key, _ in messages(t, s, by_name))
+        rows.append({"start": s.start, **measured(t, s, is_followed, by_name, needed)})
     rows = in_order(rows, "run", "rank", "start", "step")
     return [{k: v for k, v in row.items() if k != "start"} for row in rows]
 
 
-def measured(t: Trace, s: Step, is_followed: bool, by_name: bool | None) -> Row:
+def messages(t: Trace, s: Step, by_name: bool | None) -> list[tuple[tuple[str, str, int], Work]]:
+    """The communication of a step: each kernel by run, name and how many of that name came before it on its device."""
+    found = [w for w in work_of(t, s) if w.kind == "kernel" and category(w, by_name) == "comm"]
+    turns: Counter[tuple[int | None, str]] = Counter()
+    keyed_by = []
+    for w in sorted(found, key=lambda w: (w.start, w.place)):
+        keyed_by.append(((t.run, w.name, turns[w.device, w.name]), w))
+        turns[w.device, w.name] += 1
+    return keyed_by
+
+
+def measured(t: Trace, s: Step, is_followed: bool, by_name: bool | None, needed: int) -> Row:
     work = work_of(t, s)
+    speaks = [w for _, w in messages(t, s, by_name)]
+    alone = busy_of(work) - busy_of([w for w in work if w not in speaks]) if speaks else 0
     kernels = [w for w in work if w.kind == "kernel"]
     kinds = keyed(kernels, lambda w: part(w, by_name))
     heavy = [*kinds["heavy"], *(w for w in work if "HtoD" in w.name or "DtoH" in w.name)]
@@ -222,6 +238,8 @@ def measured(t: Trace, s: Step, is_followed: bool, by_name: bool | None) -> Row:
         "heavy_ns": total(kinds["heavy"]),
         "gemm_ns": total(w for w in kernels if category(w, by_name) == "gemm"),
         "comm_ns": total(kinds["comm"]),
+        "comm_alone_ns": alone,
+        "peer_wait_ns": max(alone - needed, 0),
         "fusible_ns": total(kinds["fusible"]),
         "memop_ns": total(w for w in work if w.kind != "kernel"),
         "kernels": len(kernels),
@@ -241,6 +259,8 @@ def total(work: Iterable[Work]) -> int:
 
 
 def busy_of(work: list[Work]) -> int:
+    if not work:
+        return 0
     ends = [moment for w in work for moment in (w.start, w.end)]
     by_device = keyed(work, lambda w: w.device)
     return sum(union_inside(some, [(min(ends), max(ends))]) for some in by_device.values())

@@ -116,13 +116,18 @@ class Advice:
 
 @dataclass(frozen=True)
 class Program:
-    """What the model of a step knows of the program: numbers per step, times in ns."""
+    """What the model of a step knows of the program: numbers per step, times in ns.
+
+    `busy` is without the time that ranks wait for one another, `busy_alone` without all that communication fills alone.
+    """
 
     step: float
     data: float
     model_python: float
     optimizer_python: float
     busy: float
+    peer_wait: float
+    busy_alone: float
     heavy_busy: float
     launched: float
     kept: float
@@ -195,7 +200,7 @@ def advise(con: duckdb.DuckDBPyConnection, run: str, reached: str | None = None)
         recommendation=choice,
         because=because,
         gain_class=gain,
-        confidence=_confidence(side, expected, blockers),
+        confidence=_confidence(side, program, expected, blockers),
         evidence=_evidence(program, split, ceilings, _prospects(expected, is_compiled)),
         not_visible=hidden,
         reached=_reached(con, reached, program, side) if reached else None,
@@ -217,7 +222,13 @@ def _program(con: duckdb.DuckDBPyConnection, side: Side, signs: Sequence[Row]) -
     devices = max(len((side.facts["lanes"] or "").split()) // max(len({r["rank"] for r in side.steps}), 1), 1)
     idle = {what: ns for (part, what), ns in side.parts.items() if part == "idle"}
     all_idle = sum(idle.values())
-    busy = stats.median([r["busy_ns"] for r in side.steps]) / devices
+
+    def taken(*columns: str) -> float:
+        """The first column of the steps less the others."""
+        first, *others = columns
+        return stats.median([r[first] - sum(r[c] for c in others) for r in side.steps]) / devices
+
+    busy = taken("busy_ns", "peer_wait_ns")
     left = max(step - busy, 0)
     bound = sum(idle.get(cause, 0) for cause in LAUNCH_BOUND)
     data = left * idle.get("dataloader", 0) / all_idle if all_idle else 0.0
@@ -237,7 +248,9 @@ def _program(con: duckdb.DuckDBPyConnection, side: Side, signs: Sequence[Row]) -
         model_python=max(scale * idle.get("python", 0) - optimizer_python, 0.0),
         optimizer_python=optimizer_python,
         busy=busy,
-        heavy_busy=stats.median([r["heavy_busy_ns"] for r in side.steps]) / devices,
+        peer_wait=taken("busy_ns") - busy,
+        busy_alone=taken("busy_ns", "comm_alone_ns"),
+        heavy_busy=taken("heavy_busy_ns"),
         launched=middle("launched"),
         kept=middle("kept"),
         optimizer=middle("optimizer"),
@@ -312,8 +325,8 @@ def _ceilings(con: duckdb.DuckDBPyConnection, side: Side, program: Program, sign
     heavy = program.heavy_busy
     return Ceilings(
         both=step / max(heavy, LEAST_STEP_NS) if step else None,
-        graphs=step / max(program.busy, LEAST_STEP_NS) if step else None,
-        fusion_busy=max(program.busy, LEAST_STEP_NS) / max(heavy, LEAST_STEP_NS),
+        graphs=step / max(program.busy_alone, LEAST_STEP_NS) if step else None,
+        fusion_busy=max(program.busy + program.peer_wait, LEAST_STEP_NS) / max(heavy, LEAST_STEP_NS),
         conditional=tuple(_chances(con, side.label, signs)),
     )
 
@@ -504,7 +517,8 @@ def _evidence(p: Program, split: dict[str, int], c: Ceilings, expected: dict[str
     ranges = [f"{mode} {e.low:.2f} to {e.high:.2f}×, likely {e.likely:.2f}×" for mode, e in expected.items()]
     return (
         f"the GPU is busy for {show_ns(p.busy)} of {show_ns(p.step)} ({_share(p.busy, p.step)}), "
-        f"{show_ns(p.heavy_busy)} of it with heavy kernels and copies from or to the host",
+        f"{show_ns(p.heavy_busy)} of it with heavy kernels and copies from or to the host"
+        + (f"; beside that about {show_ns(p.peer_wait)} of waiting for other ranks, as traced" if p.peer_wait else ""),
         f"it is idle for {show_ns(idle)}: {show_ns(split['launch'])} for launches, {show_ns(split['sync'])} for "
         f"synchronisation, {show_ns(split['data'])} for data",
         f"fusible kernels{' outside of the optimizer' if p.optimizer else ''}: {p.fusible:.4g}, "
@@ -531,6 +545,8 @@ def _not_visible(side: Side, p: Program) -> tuple[str, ...]:
             "is that time of this program?"
         )
     said.append("how much a CUDA graph must copy: its inputs go to fixed places first")
+    if p.peer_wait:
+        said.append("how long ranks wait for one another without the profiler: the model takes them not to")
     if side.step is None:
         said.append("the un-profiled step time: all is on the profiler's clock, which flatters compiling (--step)")
     if side.is_disturbed:
@@ -546,13 +562,13 @@ def _not_visible(side: Side, p: Program) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _confidence(side: Side, expected: dict[str, Expected], blockers: Sequence[Blocker]) -> str:
-    """low without an undisturbed step time; medium where blockers, missing operators or a wide range leave doubt."""
+def _confidence(side: Side, p: Program, expected: dict[str, Expected], blockers: Sequence[Blocker]) -> str:
+    """low without an undisturbed step time; medium where blockers, ranks, no operators or a wide range leave doubt."""
     if side.step is None or side.is_disturbed:
         return "low"
     best = max(expected.values(), key=lambda e: e.likely)
     is_wide = best.high > WIDE_RATIO * best.low or any(best.low < n < best.likely for n in (NONE_BELOW, LARGE_FROM))
-    doubts = [bool(blockers), not side.facts["linked_pct"], is_wide, side.periods < 2]
+    doubts = [bool(blockers), p.peer_wait > 0, not side.facts["linked_pct"], is_wide, side.periods < 2]
     return "medium" if any(doubts) else "high"
 
 

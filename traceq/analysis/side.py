@@ -54,6 +54,14 @@ class Side:
         return self.estimate("synced", "synced")
 
     @property
+    def peer_wait_ns(self) -> int:
+        """Of the communication in a period, about how long ranks waited for one another: its share in the steps."""
+        comm: int = sum(r["comm_ns"] or 0 for r in self.steps)
+        waited: int = sum(r["peer_wait_ns"] or 0 for r in self.steps)
+        mean_ns = sum(ns for (part, _), ns in self.parts.items() if part == "comm")
+        return mean_ns * waited // comm if comm else 0
+
+    @property
     def is_disturbed(self) -> bool:
         """Whether its un-profiled step times contradict each other."""
         return bool(self.facts["is_disturbed"])
@@ -168,12 +176,14 @@ def _kernels(rows: Sequence[Row], parts: Mapping[Place, int], periods: int) -> l
 def unprofiled(side: Side, rows: Sequence[tuple[Place, int]]) -> list[int | None]:
     """The parts of the un-profiled step: busy as traced, the rest idle by the trace's causes; last what does not fit.
 
-    The GPU's own work is not slowed by profiling, the host is. Where busy exceeds the step no idle time is left.
+    The GPU's own work is not slowed by profiling, the host is; and so is a rank that waits for another: that time is
+    taken like idle time. Where busy exceeds the step no idle time is left.
     """
     if side.step is None or side.busy_ns is None:
         return [None] * (len(rows) + 1)
-    left = round(side.step.value) - side.busy_ns
-    idle = [ns if part == "idle" else 0 for (part, _), ns in rows]
+    waiting = split(side.peer_wait_ns, [ns if part == "comm" else 0 for (part, _), ns in rows])
+    idle = [ns if part == "idle" else wait for ((part, _), ns), wait in zip(rows, waiting, strict=True)]
+    busy = [ns - slack for (_, ns), slack in zip(rows, idle, strict=True)]
+    left = round(side.step.value) - sum(busy)
     shares = split(left, idle) if left > 0 and any(idle) else [0] * len(rows)
-    found = [share if part == "idle" else ns for ((part, _), ns), share in zip(rows, shares, strict=True)]
-    return [*found, left - sum(shares)]
+    return [*(ns + share for ns, share in zip(busy, shares, strict=True)), left - sum(shares)]
