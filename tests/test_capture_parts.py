@@ -51,6 +51,20 @@ LOOPS = {
     "x = True\nwhile x:\n    here()\n    x = False\n": None,
     "for i in (j for j in range(3)):\n    here()\n": None,
     "here()\n": None,
+    # Loops that are left early.
+    "for i in range(40):\n    here()\n    if i == 30:\n        break\n": 30,
+    "for i in range(40):\n    here()\n    if i + 1 >= 30:\n        break\n": 29,
+    "n = 0\nfor e in range(5):\n    for b in range(4):\n        here()\n        n += 1\n        if n > 6: break\n": 7,
+    "n, m = 100, 106\nwhile True:\n    here()\n    n += 1\n    if m and n >= m: break\n": 6,
+    "x = []\nfor i in range(40):\n    here()\n    if x: break\n": None,
+    "x = []\nfor i in range(40):\n    here()\n    if x or i > 5: break\n": None,
+    "x = []\nfor e in range(5):\n    for b in range(4):\n        here()\n    if x: break\n": 4,
+    "for e in range(5):\n    for b in range(4):\n        here()\n    break\n": 4,
+    "def f():\n    for b in range(9):\n        here()\n        if b > 5: return\nfor e in range(2):\n    f()\n": 12,
+    "def data():\n    yield from '12345'\nfor i, b in enumerate(data()):\n    if i == 3: break\n    here()\n": 3,
+    "for i in range(40):\n    here()\n    for j in range(3):\n        if j > 1: break\n": 40,
+    "for i in range(40):\n    here()\n    if i < 3:\n        pass\n    else:\n        break\n": None,
+    "x = 'n'\nfor i in range(40):\n    here()\n    if x == 'y': break\n": None,
 }
 
 

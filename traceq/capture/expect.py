@@ -15,6 +15,7 @@ from types import FrameType
 from typing import Any
 
 MOST = 1 << 40
+ALWAYS = ast.Constant(True)
 OTHER_LENGTH = re.compile(r"loader|batch|chunk|cycle|repeat|count|slice|filter|window|group|product|zip", re.I)
 
 
@@ -25,20 +26,24 @@ class _UnknownError(Exception):
 def steps(code: str | None = None) -> int | None:
     """The product of the lengths of all loops around the caller; None if there is none, or one that is not known.
 
-    Under `if i % 4 == 3`, as where gradients accumulate, it is a fourth. `code` is the text of a script given by `-c`.
+    Under `if i % 4 == 3`, as where gradients accumulate, it is a fourth. A loop that is left by `if step >= 50: break`
+    has at most 50 steps; one that may be left any time has an unknown number, but if there are loops inside it, once
+    through those. `code` is the text of a script given by `-c`.
     """
-    product, every, has_loop = 1, 1, False
+    product, every, most, has_loop = 1, 1, MOST, False
     try:
         for frame in _frames():
             for block in _blocks(frame, code):
                 if isinstance(block, ast.If):
                     every *= _turn(block.test, frame)
                 else:
-                    product *= _length(getattr(block, "iter", None), frame)
+                    rounds, most_in_all = _rounds(block, frame, has_loop)
+                    product *= rounds
+                    most = min(most, most_in_all)
                     has_loop = True
     except _UnknownError:
         return None
-    return min(product // every, MOST) if has_loop else None
+    return min(product // every, most) if has_loop else None
 
 
 def _frames() -> Iterator[FrameType]:
@@ -51,7 +56,7 @@ def _frames() -> Iterator[FrameType]:
 
 
 def _blocks(frame: FrameType, code: str | None) -> Iterator[ast.For | ast.While | ast.If]:
-    """The loops and conditions of a frame's function whose body its current line is in."""
+    """The loops and conditions of a frame's function whose body its current line is in, from the inside out."""
     name = frame.f_code.co_filename
     try:
         if name == "<string>" and code is not None:
@@ -63,11 +68,74 @@ def _blocks(frame: FrameType, code: str | None) -> Iterator[ast.For | ast.While 
     except (OSError, SyntaxError, ValueError):
         return
     first, at = frame.f_code.co_firstlineno, frame.f_lineno
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.For | ast.While | ast.If) or node.lineno < first:
-            continue
-        if node.body[0].lineno <= at <= (node.body[-1].end_lineno or 0):
-            yield node
+    around = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.For | ast.While | ast.If)
+        and node.lineno >= first
+        and node.body[0].lineno <= at <= (node.body[-1].end_lineno or 0)
+    ]
+    yield from reversed(around)  # ast.walk goes from the outside in
+
+
+def _rounds(loop: ast.For | ast.While, frame: FrameType, has_inner: bool) -> tuple[int, int]:
+    """How often a loop goes round, and how many steps there are at most in all, if a counter of them ends it."""
+    over, target = (loop.iter, loop.target) if isinstance(loop, ast.For) else (None, loop.test)
+    own = {node.id for node in ast.walk(target) if isinstance(node, ast.Name)} if over else set()
+    rounds, most = MOST, MOST
+    for test in _ends(loop.body):
+        try:
+            counter, limit = _limit(test, frame)
+        except _UnknownError:
+            if not has_inner:
+                raise
+            counter, limit = ALWAYS, 1
+        if counter is ALWAYS or counter.id in own:
+            rounds = min(rounds, limit)
+        else:
+            most = min(most, limit)
+    try:
+        rounds = min(rounds, _length(over, frame))
+    except _UnknownError:
+        if min(rounds, most) == MOST:
+            raise
+    return min(rounds, most), most
+
+
+def _ends(body: list[ast.stmt], test: ast.expr | None = ALWAYS, is_inner: bool = False) -> Iterator[ast.expr | None]:
+    """The condition of each `break` and `return` in a loop's body; None if it is not that of an `if` alone."""
+    for node in body:
+        if isinstance(node, ast.Return) or (isinstance(node, ast.Break) and not is_inner):
+            yield test
+        elif isinstance(node, ast.If):
+            yield from _ends(node.body, node.test, is_inner)
+            yield from _ends(node.orelse, None, is_inner)
+        elif isinstance(node, ast.For | ast.While):
+            yield from _ends(node.body, None, True)
+            yield from _ends(node.orelse, None, is_inner)
+        elif isinstance(node, ast.With):
+            yield from _ends(node.body, test, is_inner)
+        elif isinstance(node, ast.Try):
+            for part in (node.body, *(handler.body for handler in node.handlers), node.orelse, node.finalbody):
+                yield from _ends(part, None, is_inner)
+
+
+def _limit(test: ast.expr | None, frame: FrameType) -> tuple[Any, int]:
+    """The counter of `step >= 50`, `step + 1 == 50` or `many and step > 49`, and what it lacks; else ALWAYS and 1."""
+    if test is ALWAYS:
+        return ALWAYS, 1
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        for part in test.values:
+            with contextlib.suppress(_UnknownError):
+                return _limit(part, frame)
+    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq | ast.GtE | ast.Gt):
+        name = test.left.left if isinstance(test.left, ast.BinOp) else test.left
+        now, limit = _value(test.left, frame), _value(test.comparators[0], frame)
+        if isinstance(name, ast.Name) and isinstance(now, int) and isinstance(limit, int):
+            lacks = limit - now + isinstance(test.ops[0], ast.Gt)
+            if lacks > 0:
+                return name, lacks
+    raise _UnknownError
 
 
 def _turn(test: ast.expr, frame: FrameType) -> int:
