@@ -330,6 +330,29 @@ def test_options_of_python_are_the_scripts(here):
     assert (got.returncode, got.stdout) == (expected.status, expected.out) == (1, b"1 ['error']\n")
 
 
+WRITING = """
+import os, threading, time
+
+def write():
+    while not over.is_set():
+        os.write(2, b"%d\\n" % len(written))
+        written.append(1)
+        time.sleep(0.001)
+
+over, written = threading.Event(), []
+thread = threading.Thread(target=write)
+thread.start()
+"""
+
+
+def test_what_a_thread_writes_while_the_profiler_starts_and_stops_is_not_lost(here):
+    end = "over.set()\nthread.join()\nprint(len(written))\n"
+    got = capture("script.py", "60", cwd=here(script=WRITING + TRAINING + end))
+    numbers = (line for line in got.err.split() if line.isdigit())
+    assert sorted(map(int, numbers)) == list(range(int(got.out.split()[-1])))
+    assert len(got.traces) == 1
+
+
 def test_files_are_never_overwritten(here):
     folder = here(script=ONE_OP)
     first, second = (capture("script.py", cwd=folder) for _ in range(2))

@@ -120,6 +120,25 @@ def test_what_the_device_tracer_says_is_told_with_its_remedy(line, said, remedy,
     assert capfd.readouterr().err == ""
 
 
+KINETO = b"""\
+WARNING:2026-11-30 22:33:20 27:27 init.cpp:155] function cbapi->getCuptiStatus() failed with error CUPTI_ERROR_BUSY (7)
+WARNING:2026-11-30 22:33:20 27:27 init.cpp:156] CUPTI initialization failed - CUDA profiler activities will be missing
+INFO:2026-11-30 22:33:20 2786:2786 init.cpp:158] If you see CUPTI_ERROR_INSUFFICIENT_PRIVILEGES, refer to https://a/b
+[W1130 22:33:20.982 profiler_kineto.cpp:330] Warning: Profiler clears events at the end of each cycle.
+/x/torch/profiler/profiler.py:238: UserWarning: Warning: Profiler clears events at the end of each cycle.
+  _warn_once(
+"""
+
+
+def test_what_the_tracer_advises_is_no_fault_and_what_the_script_writes_comes_out(capfd):
+    notes = []
+    with profiling.quiet(notes.append):
+        os.write(2, b"half a ")
+        os.write(2, b"line\n" + KINETO + b"  \xe4 [W] script.py:3: UserWarning: its own\n  warn()\n\nlast")
+    assert [note.split(":")[0] for note in notes] == ["the device tracer said CUPTI_ERROR_BUSY"]
+    assert capfd.readouterr().err == "half a line\n  \ufffd [W] script.py:3: UserWarning: its own\n  warn()\n\nlast"
+
+
 @pytest.mark.parametrize(("low", "expected"), [(240 * MS, True), (15 * MS, False), (2 * MS, False)])
 def test_pipelined_steps_that_are_slower_than_synced_ones_are_a_disturbance(low, expected):
     found = Record("python t.py", "eager", "t", step_synced_ns={"median": 3 * MS, "low": 2 * MS, "high": 14 * MS})

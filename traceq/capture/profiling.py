@@ -15,7 +15,13 @@ from typing import Any
 from traceq.capture.faults import Note, reason
 from traceq.capture.record import NOT_WRITTEN, Spec
 
-FAULT = re.compile(r"CUPTI_ERROR_\w+|insufficient privileges|already (?:subscribed|in use)", re.I)
+# Kineto advises "If you see CUPTI_ERROR_…, refer to …" after any fault.
+FAULT = re.compile(r"(?<!if you see )CUPTI_ERROR_\w+|insufficient privileges|already (?:subscribed|in use)", re.I)
+# A place in C++ as Kineto prints it, the tracer in any words, a warning of torch's Python with its line of source.
+PROFILERS = re.compile(
+    rb"^.*(?:\.(?:cpp|cc|cu|h):\d+\] |cupti|kineto|/torch/(?:profiler|autograd)/\S+:\d+: \w*Warning: .*\n {2}).*\n?",
+    re.M | re.I,
+)
 HELD = "another tool holds the tracer: run without nsys around traceq, and without CUDA_INJECTION64_PATH"
 REMEDIES = {  # by a part of the fault
     "PRIVILEGES": "the driver keeps the tracer from ordinary users: load it with "
@@ -31,50 +37,56 @@ is_ours = False
 def quiet(note: Note) -> Iterator[list[str]]:
     """Keep what the profiler itself prints out of the script's standard error; a fault of the tracer becomes a note.
 
-    What it said of a trace that it could not write is in the list afterwards. Ctrl-C waits until the profiler has done
-    what it does: half a trace is none.
+    What it said of a trace that it could not write is in the list afterwards. What other threads of the script write
+    meanwhile comes out a moment later. Ctrl-C waits until the profiler has done what it does: half a trace is none.
     """
     global is_ours
     unwritten: list[str] = []
     interrupts: list[int] = []
     is_main = threading.current_thread() is threading.main_thread()
     handler = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number)) if is_main else None
-    with tempfile.TemporaryFile() as said:
-        try:
-            with _stderr_into(said.fileno()):
-                is_ours = True
-                yield unwritten
-        finally:
-            is_ours = False
-            said.seek(0)
-            text = said.read().decode("utf-8", "replace")
-            unwritten += UNWRITTEN.findall(text)
-            for fault in dict.fromkeys(FAULT.findall(text)):
-                remedy = next((text for part, text in REMEDIES.items() if part in fault.upper()), None)
-                because = f" ({remedy})" if remedy else ""
-                note(f"the device tracer said {fault}: no GPU activity may have been recorded{because}")
-            if is_main:
-                signal.signal(signal.SIGINT, handler or signal.SIG_DFL)
-                for number in interrupts[:1]:
-                    os.kill(os.getpid(), number)
+    said: list[bytes] = []
+    try:
+        with _stderr_into(said):
+            is_ours = True
+            yield unwritten
+    finally:
+        is_ours = False
+        text = b"".join(said).decode("utf-8", "replace")
+        unwritten += UNWRITTEN.findall(text)
+        for fault in dict.fromkeys(FAULT.findall(text)):
+            remedy = next((text for part, text in REMEDIES.items() if part in fault.upper()), None)
+            because = f" ({remedy})" if remedy else ""
+            note(f"the device tracer said {fault}: no GPU activity may have been recorded{because}")
+        if is_main:
+            signal.signal(signal.SIGINT, handler or signal.SIG_DFL)
+            for number in interrupts[:1]:
+                os.kill(os.getpid(), number)
 
 
 @contextlib.contextmanager
-def _stderr_into(file: int) -> Iterator[None]:
-    """Have a file take what is written to standard error, unless the script has closed that."""
+def _stderr_into(said: list[bytes]) -> Iterator[None]:
+    """Take what is written to standard error, and give back what is the script's."""
     _flush_stderr()
-    try:
+    with tempfile.TemporaryFile() as file:  # first of all: it takes the place of a standard error that was closed
         kept = os.dup(2)
-    except OSError:
-        yield
-        return
-    os.dup2(file, 2)
-    try:
-        yield
-    finally:
-        _flush_stderr()
-        os.dup2(kept, 2)
-        os.close(kept)
+
+        def give_back() -> None:
+            start = sum(map(len, said))
+            text = os.pread(file.fileno(), os.fstat(file.fileno()).st_size - start, start)
+            said.append(text)
+            with contextlib.suppress(OSError):  # nobody reads it any more
+                os.write(kept, PROFILERS.sub(b"", text))
+
+        os.dup2(file.fileno(), 2)
+        try:
+            yield
+        finally:
+            _flush_stderr()
+            give_back()
+            os.dup2(kept, 2)
+            give_back()  # what was written since
+            os.close(kept)
 
 
 def _flush_stderr() -> None:
