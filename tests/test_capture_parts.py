@@ -35,6 +35,25 @@ def test_blocks_are_as_long_as_the_script_allows(step_ns, left, expected):
     assert left is None or course.BLOCKS * planned.block_steps + planned.synced_steps <= left
 
 
+@pytest.mark.parametrize(("in_a_row", "block_steps"), [(10_000, 500), (200, 50), (3, 1)])
+def test_most_blocks_end_before_a_loop_does(in_a_row, block_steps):
+    assert course.plan(200_000, 10_000, in_a_row).block_steps == block_steps
+
+
+IN_A_ROW = {
+    "for i in range(900):\n    here()\n": 900,
+    "for e in range(10):\n    for b in range(200):\n        here()\n": 200,
+    "for e in range(10):\n    for b in range(200):\n        for c in range(2):\n            here()\n": 400,
+    "for e in range(10):\n    for b in range(200):\n        if b % 4 == 3: here()\n": 50,
+    "for e in range(3):\n    for b in range(5):\n        here()\n": 15,
+}
+
+
+@pytest.mark.parametrize(("text", "in_a_row"), IN_A_ROW.items())
+def test_steps_in_a_row_are_those_of_the_inner_loops(text, in_a_row, tmp_path):
+    assert told_of(text, "in_a_row", tmp_path) == f"{in_a_row}\n"
+
+
 LOOPS = {
     "for i in range(7):\n    here()\n": 7,
     "n = 3\nfor e in range(n):\n    for b in [1, 2]:\n        here()\n": 6,
@@ -70,12 +89,18 @@ LOOPS = {
 
 @pytest.mark.parametrize(("text", "steps"), LOOPS.items())
 def test_steps_are_read_off_the_loops_of_a_script(text, steps, tmp_path):
-    begin = "from traceq.capture.expect import steps\ndef here():\n    print(steps())\n    raise SystemExit\n"
-    (tmp_path / "script.py").write_text(begin + text)
+    assert told_of(text, "steps", tmp_path) == f"{steps}\n"
+
+
+def told_of(text, what, folder):
+    """What a script that calls `here` in its loops is expected to do, printed there."""
+    begin = "from traceq.capture.expect import expected\ndef here():\n    found = expected()\n"
+    (folder / "script.py").write_text(f"{begin}    print(found and found.{what})\n    raise SystemExit\n{text}")
     done = subprocess.run(
-        [sys.executable, "script.py", "11"], cwd=tmp_path, env=environment(), capture_output=True, text=True
+        [sys.executable, "script.py", "11"], cwd=folder, env=environment(), capture_output=True, text=True
     )
-    assert done.stdout == f"{steps}\n", done.stderr
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_a_name_is_never_given_twice(tmp_path):

@@ -27,6 +27,7 @@ BLOCKS = 7
 BLOCK_NS = 100_000_000
 SAFE_BLOCK_STEPS = 10  # of a script that may end any time
 MOST_BLOCK_STEPS = 1000  # a GPU takes a tenth of a second to settle on its clock
+BLOCKS_IN_A_ROW = 4
 SYNCED_STEPS = 10
 LEAST_SYNCED = 3
 FEW = "too few steps to time them: all that is left is profiled"
@@ -40,21 +41,26 @@ class Plan:
     synced_steps: int
 
 
-def plan(step_ns: float, left: int | None) -> Plan:
-    """Blocks of a tenth of a second if the script gives so many steps; `left` before those that are profiled."""
+def plan(step_ns: float, left: int | None, in_a_row: int = MOST_BLOCK_STEPS * BLOCKS_IN_A_ROW) -> Plan:
+    """Blocks of a tenth of a second if the script gives so many steps; `left` before those that are profiled.
+
+    Of the steps that a loop takes in a row a block has a fourth at most: so most blocks are free of what comes between.
+    """
     wanted = max(1, math.ceil(BLOCK_NS / max(1.0, step_ns)))
     if left is None:
         return Plan(min(wanted, SAFE_BLOCK_STEPS), SYNCED_STEPS)
     if left < BLOCKS + LEAST_SYNCED:
         return Plan(0, 0)
     synced = max(LEAST_SYNCED, min(SYNCED_STEPS, left // 4))
-    return Plan(max(1, min(wanted, MOST_BLOCK_STEPS, (left - synced) // BLOCKS)), synced)
+    most = min(MOST_BLOCK_STEPS, in_a_row // BLOCKS_IN_A_ROW, (left - synced) // BLOCKS)
+    return Plan(max(1, min(wanted, most)), synced)
 
 
 def run(recorder: Recorder) -> Iterator[int]:
     """The course of one script. Each value is the number of steps to let pass before it goes on."""
     spec = recorder.spec
-    expected = recorder.expected_steps()
+    found = recorder.expected()
+    expected = found.steps if found else None
     recorded = spec.wait + 1 + spec.active
 
     def left() -> int | None:
@@ -69,7 +75,8 @@ def run(recorder: Recorder) -> Iterator[int]:
     if spec.is_timed:
         took = yield from _warm_up(recorder, spec.warmup, left())
         recorder.drop_early()
-        yield from _time(recorder, plan(sorted(took)[len(took) // 2] if took else BLOCK_NS, left()))
+        step_ns = sorted(took)[len(took) // 2] if took else BLOCK_NS
+        yield from _time(recorder, plan(step_ns, left(), found.in_a_row) if found else plan(step_ns, None))
     elif spec.warmup:
         yield spec.warmup
     recorder.drop_early()

@@ -11,10 +11,12 @@ import contextlib
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
 MOST = 1 << 40
+SOME_IN_A_ROW = 40
 ALWAYS = ast.Constant(True)
 OTHER_LENGTH = re.compile(r"loader|batch|chunk|cycle|repeat|count|slice|filter|window|group|product|zip", re.I)
 
@@ -23,14 +25,23 @@ class _UnknownError(Exception):
     """A loop whose length cannot be read off."""
 
 
-def steps(code: str | None = None) -> int | None:
+@dataclass(frozen=True)
+class Expected:
+    """Steps in all, and those that come one after the other, with nothing but the loop between them."""
+
+    steps: int
+    in_a_row: int
+
+
+def expected(code: str | None = None) -> Expected | None:
     """The product of the lengths of all loops around the caller; None if there is none, or one that is not known.
 
     Under `if i % 4 == 3`, as where gradients accumulate, it is a fourth. A loop that is left by `if step >= 50: break`
     has at most 50 steps; one that may be left any time has an unknown number, but if there are loops inside it, once
-    through those. `code` is the text of a script given by `-c`.
+    through those. Between two rounds of an outer loop there may be an evaluation, say: only the inner loops' steps
+    are in a row, as many of these loops as make some. `code` is the text of a script given by `-c`.
     """
-    product, every, most, has_loop = 1, 1, MOST, False
+    product, in_a_row, every, most, has_loop = 1, 1, 1, MOST, False
     try:
         for frame in _frames():
             for block in _blocks(frame, code):
@@ -40,10 +51,11 @@ def steps(code: str | None = None) -> int | None:
                     rounds, most_in_all = _rounds(block, frame, has_loop)
                     product *= rounds
                     most = min(most, most_in_all)
+                    in_a_row = in_a_row if in_a_row // every >= SOME_IN_A_ROW else product
                     has_loop = True
     except _UnknownError:
         return None
-    return min(product // every, most) if has_loop else None
+    return Expected(min(product // every, most), min(in_a_row // every, most)) if has_loop else None
 
 
 def _frames() -> Iterator[FrameType]:

@@ -201,10 +201,10 @@ class Recorder:
         if self._early:
             self._early.stop()
 
-    def expected_steps(self) -> int | None:
+    def expected(self) -> expect.Expected | None:
         """Steps in all that the loops around this one promise; None if they do not."""
         with contextlib.suppress(Exception):  # an estimate is not worth a script
-            return expect.steps(self.spec.target if self.spec.kind == "code" else None)
+            return expect.expected(self.spec.target if self.spec.kind == "code" else None)
         return None
 
     def profile(self, wait: int, active: int) -> Profile:
