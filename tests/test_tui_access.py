@@ -271,6 +271,16 @@ def test_a_trace_that_is_not_there_is_no_store_to_be_made(tmp_path):
     assert "gone.json.gz: No such file" in done.err
 
 
+def test_a_store_may_be_named_as_everywhere_but_once(tmp_path):
+    (tmp_path / "empty.db").touch()
+    terminal = Terminal("--store", "empty.db", cwd=tmp_path)
+    terminal.read_until("not a store")
+    assert terminal.quit() == 0
+    done = traceq("tui", "a.duckdb", "--store", "b.duckdb", cwd=tmp_path)
+    assert (done.status, done.out) == (2, "")
+    assert "a.duckdb or b.duckdb: one of them is to be looked at" in done.err
+
+
 def test_an_empty_file_named_as_a_store_is_explained_as_one(tmp_path):
     (tmp_path / "empty.duckdb").touch()
     terminal = Terminal("empty.duckdb", cwd=tmp_path)
