@@ -1,6 +1,7 @@
 """Every key of every screen, on stores in which something is missing or hostile: nothing may fall over."""
 
 import contextlib
+import os
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,8 @@ STORES = {
 LEAVE = {"q", "ctrl+q", "ctrl+c", "ctrl+p", "r", "t"}  # what ends the app, or is the same everywhere
 DEEPER = {1: [], 2: [], 3: ["enter"], 4: [], 5: [], 6: [], 7: [], 8: ["enter"]}
 LABELS = {HOSTILE: "[/bold] a[/"}
+
+slow = pytest.mark.skipif(not os.environ.get("TRACEQ_SLOW"), reason="TRACEQ_SLOW is not set")
 
 
 def store(name, tmp_path_factory):
@@ -60,7 +63,9 @@ async def every_key(app, pilot, steps_to):
 
 
 @pytest.mark.parametrize("number", SCREENS)
-@pytest.mark.parametrize("name", STORES)
+@pytest.mark.parametrize(
+    "name", ["empty", "hostile", pytest.param("cpu", marks=slow), pytest.param("nsys", marks=slow)]
+)
 def test_every_key_of_every_screen(name, number, tmp_path_factory, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TRACEQ_DEBUG", "1")  # a fault ends the app, and with it the test
