@@ -516,8 +516,8 @@ def test_turned_round_every_difference_is_its_negative(tmp_path_factory, one, tw
 @FEW
 @given(programs)
 def test_any_run_compared_with_itself_is_nothing(tmp_path_factory, one):
-    _, con = compared(tmp_path_factory.mktemp("self"), trace(one), trace([[(ADD, 1)]] * 2))
-    found = diff(con, "a", "a")
+    with opened(tmp_path_factory.mktemp("self"), a=trace(one)) as con:
+        found = diff(con, "a", "a")
     assert {p.delta_ns for p in found.parts} <= {0}
     assert {m["delta"] for m in tables.measures(found)} <= {0, None}
 
@@ -526,9 +526,10 @@ def test_any_run_compared_with_itself_is_nothing(tmp_path_factory, one):
 @given(programs, programs)
 def test_other_names_within_a_category_move_nothing_between_categories(tmp_path_factory, one, two):
     again = [[(RENAMED.get(name, name), dur) for name, dur in step] for step in two]
+    con = opened(tmp_path_factory.mktemp("names"), a=trace(one), b=trace(two), renamed=trace(again))
     sums = []
-    for n, second in enumerate((two, again)):
-        found, _ = compared(tmp_path_factory.mktemp(f"names{n}"), trace(one), trace(second))
+    for second in ("b", "renamed"):
+        found = diff(con, "a", second)
         by_category = {}
         for r in tables.records(tables.categories(found)):
             held = by_category.setdefault(r["category"], [0, 0])
