@@ -23,6 +23,7 @@ SLOW = bool(os.environ.get("TRACEQ_SLOW"))
 sys.path.append(str(Path(__file__).parent / "golden"))
 
 absent = pytest.mark.skip(reason="the recorded traces are not here")
+slow = pytest.mark.skipif(not SLOW, reason="TRACEQ_SLOW is not set")
 needs_recorded = pytest.mark.skipif(not RECORDED.exists(), reason="the recorded traces are not here")
 
 
@@ -45,9 +46,9 @@ def parameters(paths, root):
 def expensive(parameter):
     """Leave out what takes long, unless it is asked for."""
     (path,) = parameter.values
-    if path is None or LONG not in path.name or SLOW:
+    if path is None or LONG not in path.name:
         return parameter
-    return pytest.param(path, id=parameter.id, marks=pytest.mark.skip(reason="TRACEQ_SLOW is not set"))
+    return pytest.param(path, id=parameter.id, marks=slow)
 
 
 def name_of(path):

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made_traces import ADD, GEMM, MUL, opened, row, store_of, timed_again, trace
 from markdown_it import MarkdownIt
+from recorded import SLOW
 from rich.cells import cell_len
 
 from traceq import query
@@ -496,7 +497,7 @@ NAMES = [
 kernels = st.tuples(st.sampled_from(NAMES), st.integers(1, 40))
 programs = st.lists(st.lists(kernels, min_size=1, max_size=6), min_size=2, max_size=4)
 FEW = settings(
-    max_examples=5, deadline=None, derandomize=True, database=None,
+    max_examples=5 if SLOW else 3, deadline=None, derandomize=True, database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )  # fmt: skip
 ANTI = {"removed": "added", "added": "removed"}

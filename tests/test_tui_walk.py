@@ -1,11 +1,11 @@
 """Every key of every screen, on stores in which something is missing or hostile: nothing may fall over."""
 
 import contextlib
-import os
 from pathlib import Path
 
 import pytest
 from clirun import shared
+from recorded import slow
 from textual.widgets import Input
 from tuirun import drive, press, seen
 
@@ -26,8 +26,6 @@ STORES = {
 LEAVE = {"q", "ctrl+q", "ctrl+c", "ctrl+p", "r", "t"}  # what ends the app, or is the same everywhere
 DEEPER = {1: [], 2: [], 3: ["enter"], 4: [], 5: [], 6: [], 7: [], 8: ["enter"]}
 LABELS = {HOSTILE: "[/bold] a[/"}
-
-slow = pytest.mark.skipif(not os.environ.get("TRACEQ_SLOW"), reason="TRACEQ_SLOW is not set")
 
 
 def store(name, tmp_path_factory):
