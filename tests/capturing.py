@@ -12,6 +12,8 @@ from clirun import environment
 
 OURS = ("traceq: ", "hint: ")
 DEADLINE_S = 240.0
+# Else torch compiles a file for each kind of vector instruction, to see which work: two thirds of a first compilation.
+SCALAR = {"TORCHINDUCTOR_VEC_ISA_OK": 0}
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ def plain(*argv, cwd, env=None):
     done = subprocess.run(
         [sys.executable, *map(str, argv)],
         cwd=cwd,
-        env=environment(**(env or {})),
+        env=environment(**SCALAR, **(env or {})),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=DEADLINE_S,
@@ -73,7 +75,7 @@ def start(*argv, cwd, env=None):
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "traceq", "capture", *map(str, argv)],
         cwd=cwd,
-        env=environment(**(env or {})),
+        env=environment(**SCALAR, **(env or {})),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from clirun import shared
 
 from traceq.ingest.pipeline import Options, ingest
 
@@ -15,15 +16,18 @@ FIXTURES = TESTS.parent / "fixtures"
 def golden_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The store that the golden rows describe: the runs of golden/store.json, each ingested on its own.
 
-    Every worker of pytest-xdist builds one for itself. Only for reading.
+    Made once for all workers of pytest-xdist. Only for reading.
     """
-    store = tmp_path_factory.mktemp("golden") / "store.duckdb"
-    for run in json.loads((TESTS / "golden" / "store.json").read_text("utf-8")):
-        paths = [str(FIXTURES / file) for file in run["files"]]
-        outcomes, _ = ingest(paths, store, Options(label=run["label"], step_ns=run.get("step_ns")))
-        for outcome in outcomes:
-            assert (outcome.result, outcome.run) == ("ingested", run["label"]), outcome
-    return store
+
+    def make(folder: Path) -> None:
+        for run in json.loads((TESTS / "golden" / "store.json").read_text("utf-8")):
+            paths = [str(FIXTURES / file) for file in run["files"]]
+            options = Options(label=run["label"], step_ns=run.get("step_ns"))
+            outcomes, _ = ingest(paths, folder / "store.duckdb", options)
+            for outcome in outcomes:
+                assert (outcome.result, outcome.run) == ("ingested", run["label"]), outcome
+
+    return shared(tmp_path_factory, "golden", make) / "store.duckdb"
 
 
 @pytest.fixture(autouse=True)

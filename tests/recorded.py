@@ -5,6 +5,7 @@ skip where it is absent.
 """
 
 import hashlib
+import os
 import sys
 from pathlib import Path
 
@@ -17,9 +18,12 @@ from traceq.store.files import open_store
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 SHARED = Path(__file__).parents[2] / "shared"
 RECORDED = SHARED / "data"
+LONG = "gptlong"  # the largest trace
+SLOW = bool(os.environ.get("TRACEQ_SLOW"))
 sys.path.append(str(Path(__file__).parent / "golden"))
 
 absent = pytest.mark.skip(reason="the recorded traces are not here")
+slow = pytest.mark.skipif(not SLOW, reason="TRACEQ_SLOW is not set")
 needs_recorded = pytest.mark.skipif(not RECORDED.exists(), reason="the recorded traces are not here")
 
 
@@ -37,6 +41,14 @@ def parameters(paths, root):
     return [pytest.param(p, id=str(p.relative_to(root))) for p in largest_first(paths)] or [
         pytest.param(None, marks=absent)
     ]
+
+
+def expensive(parameter):
+    """Leave out what takes long, unless it is asked for."""
+    (path,) = parameter.values
+    if path is None or LONG not in path.name:
+        return parameter
+    return pytest.param(path, id=parameter.id, marks=slow)
 
 
 def name_of(path):

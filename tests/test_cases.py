@@ -10,6 +10,7 @@ from pathlib import Path
 import cases
 import pytest
 from cases import Case
+from recorded import SLOW, slow
 
 from traceq import query as queries
 from traceq.ingest.pipeline import Options
@@ -74,6 +75,8 @@ DEMANDS = {
         ("SELECT list(dur_ns ORDER BY start_ns) FROM kernels", [6000, 750, 1500]),
     ],
 }  # fmt: skip
+# What comes into the store of these is like any other's; that questions have answers is tried with TRACEQ_SLOW.
+ODDLY_WRITTEN = {"02", "05", "07", "11", "13", "15", "20", "56"}
 GEMM = re.compile(r"^\| \d+ \| yes \| `(.*)` \|$", re.M)
 
 
@@ -97,7 +100,8 @@ def test_values(name, tmp_path):
     with open_case(name, tmp_path) as case:
         assert {key: answer(case, *key, like) for key, like in expected.items()} == expected
         check_words(number(name), case)
-        check_finite(case)
+        if SLOW or number(name) not in ODDLY_WRITTEN:
+            check_finite(case)
 
 
 def check_words(nr, case):
@@ -215,9 +219,6 @@ def run(*words):
     root = Path(__file__).parents[1]
     env = {**os.environ, "PYTHONPATH": str(root)}
     return subprocess.run([sys.executable, *words], env=env, capture_output=True, text=True, check=True).stdout
-
-
-slow = pytest.mark.skipif(not os.environ.get("TRACEQ_SLOW"), reason="TRACEQ_SLOW is not set")
 
 
 @pytest.mark.parametrize("name", ["input.json", "input.json.gz"])

@@ -8,7 +8,8 @@ import sys
 import textwrap
 
 import pytest
-from clirun import environment
+from capturing import SCALAR
+from clirun import environment, shared
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
 
@@ -28,7 +29,7 @@ for note in notes:
 
 def python(folder, *argv):
     """Run Python in a folder, with caches of its own."""
-    env = environment(TORCHINDUCTOR_CACHE_DIR=folder / "cache", TRITON_CACHE_DIR=folder / "triton")
+    env = environment(**SCALAR, TORCHINDUCTOR_CACHE_DIR=folder / "cache", TRITON_CACHE_DIR=folder / "triton")
     done = subprocess.run([sys.executable, *map(str, argv)], cwd=folder, env=env, capture_output=True, timeout=600)
     assert done.returncode == 0, done.stderr.decode()
     return done
@@ -189,9 +190,8 @@ open("took", "w").write(str(time.perf_counter_ns() - began))
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("trained")
-    facts, _ = watched(folder, TRAINED)
-    return folder, facts
+    folder = shared(tmp_path_factory, "trained", lambda to: watched(to, TRAINED))
+    return folder, json.loads((folder / "facts.json").read_text("utf-8"))
 
 
 def test_phases_sum_to_no_more_than_the_time_that_passed(trained):

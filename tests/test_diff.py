@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made_traces import ADD, GEMM, MUL, opened, row, store_of, timed_again, trace
 from markdown_it import MarkdownIt
+from recorded import SLOW
 from rich.cells import cell_len
 
 from traceq import query
@@ -496,7 +497,7 @@ NAMES = [
 kernels = st.tuples(st.sampled_from(NAMES), st.integers(1, 40))
 programs = st.lists(st.lists(kernels, min_size=1, max_size=6), min_size=2, max_size=4)
 FEW = settings(
-    max_examples=5, deadline=None, derandomize=True, database=None,
+    max_examples=5 if SLOW else 3, deadline=None, derandomize=True, database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )  # fmt: skip
 ANTI = {"removed": "added", "added": "removed"}
@@ -516,8 +517,8 @@ def test_turned_round_every_difference_is_its_negative(tmp_path_factory, one, tw
 @FEW
 @given(programs)
 def test_any_run_compared_with_itself_is_nothing(tmp_path_factory, one):
-    _, con = compared(tmp_path_factory.mktemp("self"), trace(one), trace([[(ADD, 1)]] * 2))
-    found = diff(con, "a", "a")
+    with opened(tmp_path_factory.mktemp("self"), a=trace(one)) as con:
+        found = diff(con, "a", "a")
     assert {p.delta_ns for p in found.parts} <= {0}
     assert {m["delta"] for m in tables.measures(found)} <= {0, None}
 
@@ -526,9 +527,10 @@ def test_any_run_compared_with_itself_is_nothing(tmp_path_factory, one):
 @given(programs, programs)
 def test_other_names_within_a_category_move_nothing_between_categories(tmp_path_factory, one, two):
     again = [[(RENAMED.get(name, name), dur) for name, dur in step] for step in two]
+    con = opened(tmp_path_factory.mktemp("names"), a=trace(one), b=trace(two), renamed=trace(again))
     sums = []
-    for n, second in enumerate((two, again)):
-        found, _ = compared(tmp_path_factory.mktemp(f"names{n}"), trace(one), trace(second))
+    for second in ("b", "renamed"):
+        found = diff(con, "a", second)
         by_category = {}
         for r in tables.records(tables.categories(found)):
             held = by_category.setdefault(r["category"], [0, 0])

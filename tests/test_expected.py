@@ -5,7 +5,7 @@ They were made to show something; that is what traceq has to see in them.
 
 import oracle
 import pytest
-from recorded import RECORDED, name_of, needs_recorded, parameters, recorded, stored
+from recorded import RECORDED, expensive, name_of, needs_recorded, parameters, recorded, stored
 
 LAUNCH_BOUND = ("cpu_ops", "launch_latency")
 # At least that share of a device's idle time, in percent.
@@ -108,7 +108,7 @@ def test_two_launches_are_held_up_by_an_allocation_of_another_thread(tmp_path_fa
         assert all(ns > 1_000_000 for ns, _, _ in found)
 
 
-@pytest.mark.parametrize("path", parameters(recorded("h200/*__eager.json.gz"), RECORDED))
+@pytest.mark.parametrize("path", [expensive(p) for p in parameters(recorded("h200/*__eager.json.gz"), RECORDED)])
 def test_matrix_products_by_operator_and_by_name(path, tmp_path_factory):
     """Over the kernels with an operator, traceq's two categories and the oracle's two agree within 1 %."""
     reference = oracle.gemm(oracle.load(path))

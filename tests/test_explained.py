@@ -6,17 +6,15 @@ order then.
 """
 
 import json
-import os
 import re
 from collections import Counter, defaultdict
 
 import pytest
 from cases import Case
-from recorded import FIXTURES, RECORDED, digest, parameters, recorded, stored
+from recorded import FIXTURES, RECORDED, digest, expensive, parameters, recorded, stored
 
 import explain  # isort: skip
 
-SLOW = "gptlong"
 UNREADABLE = {  # by plain json, or by what the script expects of an event
     "hand-02-trailing-comma",
     "hand-05-control-characters",
@@ -48,14 +46,6 @@ def others():
     """Recorded traces that are no fixtures."""
     fixtures = set(map(digest, files()))
     return [p for p in recorded() if digest(p) not in fixtures]
-
-
-def expensive(parameter):
-    """Leave out what takes long, unless it is asked for."""
-    (path,) = parameter.values
-    if path is None or SLOW not in path.name or os.environ.get("TRACEQ_SLOW"):
-        return parameter
-    return pytest.param(path, id=parameter.id, marks=pytest.mark.skip(reason="TRACEQ_SLOW is not set"))
 
 
 def text(value):

@@ -14,6 +14,7 @@ import pytest
 from cases import Case
 from clirun import ROOT, environment, traceq
 from exports import CATEGORY, DOMAIN, MARK, START_END, THREAD, Export, gpid, gtid
+from recorded import stored
 
 from traceq.ingest.pipeline import Options, ingest
 
@@ -683,7 +684,7 @@ def shown(name):
 @needs_shared
 @pytest.mark.parametrize("report", SUMS)
 @pytest.mark.parametrize("name", EXPORTS)
-def test_sums_are_those_of_nsys(opened, name, report):
+def test_sums_are_those_of_nsys(tmp_path_factory, name, report):
     path = EXPORTS[name]
     stats = path.parent / "stats" / f"{name.removeprefix('gpt4_')}.{report}.csv"
     count, sql = SUMS[report]
@@ -695,7 +696,9 @@ def test_sums_are_those_of_nsys(opened, name, report):
             right[label] += int(row[count])
             times[label] += int(row["Total Time (ns)"])
     found, spent = Counter(), Counter()
-    for label, dur_ns in opened(path).con.execute(sql).fetchall():
+    with stored(path, tmp_path_factory) as case:
+        durations = case.con.execute(sql).fetchall()
+    for label, dur_ns in durations:
         found[label] += 1
         spent[label] += dur_ns
     assert (found, spent) == (right, times)

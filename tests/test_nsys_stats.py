@@ -14,12 +14,12 @@ from statistics import median, stdev
 
 import pytest
 from cases import Case
+from clirun import fill, shared
 from exports import DOMAIN, MARK, START_END, Export, gpid, gtid
 from recorded import FIXTURES, RECORDED, needs_recorded
 from test_queries import differences
 
 from traceq import query
-from traceq.ingest.pipeline import Options, ingest
 from traceq.store.files import open_store
 
 import nsys_rows  # isort: skip
@@ -37,11 +37,11 @@ OF_GPU = {"cuda_gpu_kern_sum", "cuda_gpu_mem_time_sum"}
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
     """All exports at hand, a run each; the fixture is called node."""
-    path = tmp_path_factory.mktemp("exports") / "store.duckdb"
-    for label, file in {"node": FIXTURE, **{p.stem: p for p in EXPORTS}}.items():
-        (outcome,), _ = ingest([str(file)], path, Options(label=label))
-        assert outcome.result == "ingested"
-    with closing(open_store(path)) as con:
+
+    def make(folder):
+        fill(folder / "store.duckdb", (FIXTURE, "node"), *((p, p.stem) for p in EXPORTS))
+
+    with closing(open_store(shared(tmp_path_factory, "exports", make) / "store.duckdb")) as con:
         yield con
 
 
@@ -361,15 +361,12 @@ def bare():
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
     """A store of exports: the fixture (node), all kinds of rows (made), and next to nothing (bare)."""
-    folder = tmp_path_factory.mktemp("every")
-    for label, path in (
-        ("node", FIXTURE),
-        ("made", everything().write(folder / "made.sqlite")),
-        ("bare", bare().write(folder / "bare.sqlite")),
-    ):
-        (outcome,), _ = ingest([str(path)], folder / "store.duckdb", Options(label=label))
-        assert outcome.result == "ingested"
-    with closing(open_store(folder / "store.duckdb")) as con:
+
+    def make(folder):
+        made = everything().write(folder / "made.sqlite"), bare().write(folder / "bare.sqlite")
+        fill(folder / "store.duckdb", (FIXTURE, "node"), *zip(made, ("made", "bare"), strict=True))
+
+    with closing(open_store(shared(tmp_path_factory, "every", make) / "store.duckdb")) as con:
         yield con
 
 

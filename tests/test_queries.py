@@ -107,6 +107,13 @@ def golden(golden_store):
 
 
 @pytest.fixture(scope="module")
+def empty():
+    """A store without runs."""
+    with files.empty_store() as con:
+        yield con
+
+
+@pytest.fixture(scope="module")
 def shuffled(golden_store, tmp_path_factory):
     """A copy of the golden store with the rows of every table in another order."""
     path = tmp_path_factory.mktemp("shuffled") / "store.duckdb"
@@ -225,13 +232,12 @@ def test_tables_lists_what_schema_sql_declares(golden):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_empty_store(name):
+def test_empty_store(empty, name):
     asked = query.load(name)
-    with files.empty_store() as con:
-        for params in ({p.name: p.default for p in asked.params}, {p.name: None for p in asked.params}):
-            columns, found, _ = query.fetch(con, asked.sql, params, None)
-            assert [(c.name, c.type) for c in columns] == [(c.name, c.type) for c in asked.columns]
-            assert name in HELD_ELSEWHERE or found == []
+    for params in ({p.name: p.default for p in asked.params}, {p.name: None for p in asked.params}):
+        columns, found, _ = query.fetch(empty, asked.sql, params, None)
+        assert [(c.name, c.type) for c in columns] == [(c.name, c.type) for c in asked.columns]
+        assert name in HELD_ELSEWHERE or found == []
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -12,10 +12,11 @@ import pytest
 from cases import Case
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from recorded import SLOW
 from test_explained import Compared
 
 HERE = settings(
-    max_examples=int(os.environ.get("TRACEQ_EXAMPLES", "25")),
+    max_examples=int(os.environ.get("TRACEQ_EXAMPLES", "25" if SLOW else "12")),
     phases=[Phase.explicit, Phase.generate],  # a failure is shown as found, since shrinking it takes minutes
     deadline=None,
     database=None,

@@ -17,6 +17,7 @@ import pytest
 from cases import Raw, dump
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from recorded import SLOW, slow
 
 from traceq import query as queries
 from traceq.errors import Status, TraceqError
@@ -47,8 +48,11 @@ def some(examples, phases=QUICK):
 
 
 def few(examples):
-    """For what fills a whole store: a failure is shown as found, since shrinking it takes minutes."""
-    return some(examples, QUICK[:2])
+    """For what fills a whole store: half of them, and all with TRACEQ_SLOW.
+
+    A failure is shown as found, since shrinking it takes minutes.
+    """
+    return some(examples if SLOW else (examples + 1) // 2, QUICK[:2])
 
 
 # Events, and ways to write them --------------------------------------------------------------------------------------
@@ -477,14 +481,20 @@ FIELDS = ["ph", "cat", "name", "pid", "tid", "ts", "dur", "args"]
 ARGS = ["device", "stream", "correlation", "bytes", "External id", "grid", "Device Id", "Bytes", "graph id", "context"]
 
 
-@pytest.mark.parametrize("field", FIELDS)
-def test_odd_values_of_a_field_raise_nothing(field, reader):
-    reader.ask(LAYOUTS["bare list"].data(EVENTS + [e | {field: value} for value in ODD for e in EVENTS]))
+def together_or_alone(names):
+    """All of them in one file; with TRACEQ_SLOW each in a file of its own as well."""
+    return [pytest.param(names, id="all"), *(pytest.param([name], id=name, marks=slow) for name in names)]
 
 
-@pytest.mark.parametrize("field", ARGS)
-def test_odd_values_of_an_argument_raise_nothing(field, reader):
-    odd = [e | {"args": e["args"] | {field: value}} for value in ODD for e in EVENTS]
+@pytest.mark.parametrize("fields", together_or_alone(FIELDS))
+def test_odd_values_of_a_field_raise_nothing(fields, reader):
+    odd = [e | {field: value} for field in fields for value in ODD for e in EVENTS]
+    reader.ask(LAYOUTS["bare list"].data(EVENTS + odd))
+
+
+@pytest.mark.parametrize("fields", together_or_alone(ARGS))
+def test_odd_values_of_an_argument_raise_nothing(fields, reader):
+    odd = [e | {"args": e["args"] | {field: value}} for field in fields for value in ODD for e in EVENTS]
     reader.ask(LAYOUTS["bare list"].data(EVENTS + odd))
 
 

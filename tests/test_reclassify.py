@@ -1,10 +1,12 @@
 """Rules of the user's own: files of them, the configuration folder, and applying them to a store."""
 
 import json
+import shutil
+from pathlib import Path
 
 import duckdb
 import pytest
-from clirun import CASES, ROOT, assert_fails, environment, finish, inside, start, traceq
+from clirun import CASES, ROOT, assert_fails, environment, finish, inside, shared, start, traceq
 
 from traceq.store import rules
 from traceq.store.build import RULES
@@ -30,10 +32,14 @@ def users_rules(store):
 
 
 @pytest.fixture
-def store(tmp_path):
-    path = tmp_path / "store.duckdb"
-    assert traceq("ingest", USERTRITON, "--store", path, "-q").status == 0
-    return path
+def store(tmp_path, tmp_path_factory):
+    """A private copy of a store with one run."""
+
+    def make(folder):
+        assert traceq("ingest", USERTRITON, "--store", folder / "store.duckdb", "-q").status == 0
+
+    made = shared(tmp_path_factory, "usertriton", make)
+    return Path(shutil.copy(made / "store.duckdb", tmp_path))
 
 
 @pytest.fixture

@@ -83,7 +83,7 @@ def big(tmp_path_factory, old):
     """A large trace, what the old store holds with it, and how many seconds that took."""
 
     def make(folder):
-        path = write_big_trace(folder / "big.json")
+        path = write_big_trace(folder / "big.json", copies=1)
         store = shutil.copy(old, folder / "store.duckdb")
         started = time.monotonic()
         done = traceq("ingest", path, "--store", store, "--label", "new")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from clirun import shared
+from recorded import slow
 from textual.widgets import Input
 from tuirun import drive, press, seen
 
@@ -60,7 +61,9 @@ async def every_key(app, pilot, steps_to):
 
 
 @pytest.mark.parametrize("number", SCREENS)
-@pytest.mark.parametrize("name", STORES)
+@pytest.mark.parametrize(
+    "name", ["empty", "hostile", pytest.param("cpu", marks=slow), pytest.param("nsys", marks=slow)]
+)
 def test_every_key_of_every_screen(name, number, tmp_path_factory, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TRACEQ_DEBUG", "1")  # a fault ends the app, and with it the test

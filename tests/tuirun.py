@@ -3,11 +3,15 @@
 import asyncio
 import time
 
+from textual import _wait
 from textual.widgets import Input
 
 from traceq.tui.app import TraceqApp
 
 PATIENCE_S = 30
+# After a key textual's pilot looks every 20 ms whether the processor rests, which is half the time of these tests;
+# `settle` knows better what there is to wait for.
+_wait.SLEEP_GRANULARITY, _wait.SLEEP_IDLE = 0.005, 0.001
 
 
 def drive(store, steps, size=(80, 24), run=None):
