@@ -1,6 +1,6 @@
 """Figures of `traceq capture` on a GPU; needs torch and what traceq itself needs, nothing else.
 
-    python tests/cuda_figures.py [examples] [steps] [breaks] [sources] [trace] [submodules] [ranks]     # none: all
+    python tests/cuda_figures.py [PART…]     # none: all; nsys must be on the path for its part, ranks need two GPUs
 
 examples   the three examples in all four modes, with the table that ends a comparison
 steps      the un-profiled step of each example against a plain loop of the same script, each in a process of its own,
@@ -10,6 +10,7 @@ sources    Triton kernels of a trace whose source was found
 trace      a capture of five steps is read without a warning
 submodules blocks of a model, ranked by what compiling each alone brings
 ranks      two ranks of NCCL on two GPUs become one run
+nsys       the same steps recorded by nsys and by torch's profiler have the same kernels, those in CUDA graphs, too
 
 Ends with status 1 if a figure misses what is asked of it.
 """
@@ -246,6 +247,31 @@ def ranks(folder: Folder) -> bool:
     return [row[:4] for row in found] == [(0, 2, "complete", 5), (1, 2, "complete", 5)] and all(r[4] for r in found)
 
 
+def nsys(folder: Folder) -> bool:
+    """Kernels in a step of the inference example, eager and from a CUDA graph, by both profilers."""
+    modes = "eager,reduce-overhead"
+    for profiler in ("torch", "nsys"):
+        command = "--profiler", profiler, "--no-measure-peaks", str(EXAMPLES / "infer.py")
+        status, said = folder.captured(profiler, modes, *command)
+        print(said)
+        assert status == 0, said
+    found = {
+        tuple(label.split("/")): rest
+        for label, *rest in folder.ask(
+            "SELECT r.label, any_value(t.format), count(DISTINCT k.step), count(*), count(k.graph_node_id) > 0 "
+            "FROM kernels AS k JOIN traces AS t USING (trace_id) JOIN runs AS r USING (run_id) "
+            "WHERE k.step IS NOT NULL GROUP BY r.label"
+        )
+    }
+    print("format, steps, kernels, graph nodes:", found)
+    return all(
+        found["nsys", mode][:2] == ["nsys", 5]
+        and found["nsys", mode][2] == found["torch", mode][2]
+        and found["nsys", mode][3] == (mode != "eager")
+        for mode in modes.split(",")
+    )
+
+
 def main() -> int:
     """Print the figures that were asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -263,6 +289,7 @@ def main() -> int:
             "sources": lambda: sources(folder),
             "submodules": lambda: submodules(folder),
             "ranks": lambda: ranks(folder),
+            "nsys": lambda: nsys(folder),
             "steps": lambda: steps(folder, cases, [mode for mode in modes if mode in BY_HAND]),
             "examples": lambda: examples(folder, cases, modes),
         }.items():

@@ -44,6 +44,11 @@ def test_ranks_of_nccl_become_one_run(folder):
     assert cuda_figures.ranks(folder)
 
 
+@pytest.mark.skipif(shutil.which("nsys") is None, reason="needs nsys")
+def test_nsys_records_the_kernels_that_torch_does(folder):
+    assert cuda_figures.nsys(folder)
+
+
 @pytest.mark.parametrize("case", cuda_figures.CASES)
 def test_an_example_runs_in_all_modes(case, folder):
     assert cuda_figures.examples(folder, [case], list(cuda_figures.MODES))
