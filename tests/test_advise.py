@@ -85,6 +85,18 @@ def test_waiting_for_another_rank_is_no_work(tmp_path):
     assert found.confidence == "medium"
 
 
+def test_a_larger_message_takes_its_time(tmp_path):
+    """Its size is another than in the steps before: it waits for none."""
+    made = trace([[(GEMM, 10), (NCCL, us)] for us in (4, 40, 8, 40)])
+    sizes = iter((100, 1000, 100, 1000))
+    for event in made["traceEvents"]:
+        if event["name"] == NCCL:
+            size = next(sizes)
+            event["args"] |= {"Collective name": "allreduce", "In msg nelems": size, "Out msg nelems": size}
+    with opened(tmp_path, eager=made) as con:
+        assert [r["peer_wait_ns"] for r in ask(con, "step_measures")] == [0, 0, 4_000, 0]
+
+
 def test_a_bound_of_two_ranks_is_not_below_what_there_is(tmp_path):
     outcomes, _ = ingest([str(ROOT / "fixtures" / "captures-ranks")], tmp_path / "s.duckdb", Options())
     assert [o.error for o in outcomes] == [None, None]

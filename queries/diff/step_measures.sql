@@ -1,7 +1,7 @@
 -- title: Each step in figures that can be compared
 -- what: For each step that counts its period, busy and idle time, kernel time by kind, kernels and launches; the samples that medians and intervals come from.
 -- value: Steps that scatter widely make a small difference between two runs meaningless.
--- needs: gpu_activities, steps
+-- needs: gpu_activities, collectives, steps
 -- param: run VARCHAR = NULL -- run label; NULL means all runs
 -- param: skip VARCHAR = NULL -- numbers of steps to leave out, e.g. 3,4
 -- param: by_name BOOLEAN = false -- categories by the kernels' names alone
@@ -81,10 +81,14 @@ messages AS (
     WHERE category = 'comm'
 ),
 
--- The last rank to come waits for none. A message's size is the same in each step: it is told by its kernel's name and its turn.
+-- The last rank to come waits for none. A message is told by its kernel's name, its turn, and its size where that is recorded.
 needed AS (
     SELECT trace_id, pid, step, sum(least_ns) AS ns
-    FROM (SELECT *, min(dur_ns) OVER (PARTITION BY run, name, turn) AS least_ns FROM messages)
+    FROM (
+        SELECT m.*, min(m.dur_ns) OVER (PARTITION BY m.run, m.name, m.turn, c.in_elems, c.out_elems) AS least_ns
+        FROM messages AS m
+        LEFT JOIN collectives AS c ON c.trace_id = m.trace_id AND c.activity_id = m.activity_id
+    )
     GROUP BY trace_id, pid, step
 ),
 

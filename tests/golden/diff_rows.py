@@ -201,7 +201,7 @@ def elements(dims: Any) -> list[int]:
 def step_measures(traces: list[Trace], skip: str | None = None, by_name: bool | None = False) -> list[Row]:
     rows = []
     counted = [(t, s) for t in traces for s in t.good_steps if s.number not in skipped(skip)]
-    least: dict[tuple[str, str, int], int] = {}
+    least: dict[tuple[Any, ...], int] = {}
     for t, s in counted:
         for key, w in messages(t, s, by_name):
             least[key] = min(w.dur, least.get(key, w.dur))
@@ -213,15 +213,16 @@ def step_measures(traces: list[Trace], skip: str | None = None, by_name: bool | 
     return [{k: v for k, v in row.items() if k != "start"} for row in rows]
 
 
-def messages(t: Trace, s: Step, by_name: bool | None) -> list[tuple[tuple[str, str, int], Work]]:
-    """The communication of a step: each kernel by run, name and how many of that name came before it on its device."""
+def messages(t: Trace, s: Step, by_name: bool | None) -> list[tuple[tuple[Any, ...], Work]]:
+    """The communication of a step: each kernel by run, name, how many of that name came before it, and size."""
     found = [w for w in work_of(t, s) if w.kind == "kernel" and category(w, by_name) == "comm"]
     turns: Counter[tuple[int | None, str]] = Counter()
-    keyed_by = []
+    told = []
     for w in sorted(found, key=lambda w: (w.start, w.place)):
-        keyed_by.append(((t.run, w.name, turns[w.device, w.name]), w))
+        size = w.args.get("In msg nelems"), w.args.get("Out msg nelems")
+        told.append(((t.run, w.name, turns[w.device, w.name], *size), w))
         turns[w.device, w.name] += 1
-    return keyed_by
+    return told
 
 
 def measured(t: Trace, s: Step, is_followed: bool, by_name: bool | None, needed: int) -> Row:
