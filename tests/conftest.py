@@ -1,6 +1,7 @@
 """What several test files share."""
 
 import json
+import signal
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,9 @@ from clirun import shared
 
 from traceq.ingest.pipeline import Options, ingest
 
+# A shell that runs the tests in the background has them ignore Ctrl-C, and with them what they start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 TESTS = Path(__file__).parent
 FIXTURES = TESTS.parent / "fixtures"
 

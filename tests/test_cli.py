@@ -42,6 +42,7 @@ from clirun import (
     wait_until,
     write_big_trace,
 )
+from recorded import SLOW, slow
 from rich.cells import cell_len
 
 from traceq import query as queries
@@ -643,7 +644,7 @@ def test_json_of_every_query(full, name):
             assert value is None or isinstance(value, JSON_TYPES[column.type]), (column, value)
 
 
-@pytest.mark.parametrize("name", queries.names())
+@pytest.mark.parametrize("name", queries.names() if SLOW else queries.names()[::4])
 def test_a_limit_is_announced(full, name):
     asked = ["query", name, *REQUIRED.get(name, []), "--store", full]
     every = strict(inside(*asked, "--json").out)["row_count"]
@@ -823,7 +824,7 @@ WIDE = (
 )
 
 
-@pytest.mark.parametrize("columns", [40, 80])
+@pytest.mark.parametrize("columns", [40, pytest.param(80, marks=slow)])
 @pytest.mark.parametrize("name", [*queries.names(), "runs verb", "sql"])
 def test_no_line_of_a_table_is_wider_than_the_terminal(full, monkeypatch, name, columns):
     monkeypatch.setenv("COLUMNS", str(columns))

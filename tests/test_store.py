@@ -35,6 +35,7 @@ from clirun import (
     wait_until,
     write_big_trace,
 )
+from recorded import slow
 
 import traceq as api
 from traceq.store.build import RUN_TABLES, SCHEMA_VERSION
@@ -126,7 +127,8 @@ def test_the_same_events_compressed_are_another_file(tmp_path):
     assert [(r["result"], r["run"]) for r in found] == [("ingested", "one"), ("ingested", "one-2")]
 
 
-MOMENTS = [0.2, 0.35, 0.5, 0.6, 0.7, 0.8, 0.9, "scratch folder", "lock", "new store"]
+OFTEN = [pytest.param(part, marks=slow) for part in (0.2, 0.5, 0.7, 0.9)]  # of the time that it takes
+MOMENTS = [0.35, 0.6, 0.8, *OFTEN, "scratch folder", "lock", "new store"]
 
 
 def killed(store, path, moment, seconds):
