@@ -18,6 +18,7 @@ from typing import Any
 MOST = 1 << 40
 SOME_IN_A_ROW = 40
 ALWAYS = ast.Constant(True)
+NEGATED: dict[type[ast.cmpop], type[ast.cmpop]] = {ast.Lt: ast.GtE, ast.LtE: ast.Gt, ast.NotEq: ast.Eq}
 OTHER_LENGTH = re.compile(r"loader|batch|chunk|cycle|repeat|count|slice|filter|window|group|product|zip", re.I)
 
 
@@ -91,10 +92,16 @@ def _blocks(frame: FrameType, code: str | None) -> Iterator[ast.For | ast.While 
 
 
 def _rounds(loop: ast.For | ast.While, frame: FrameType, has_inner: bool) -> tuple[int, int]:
-    """How often a loop goes round, and how many steps there are at most in all, if a counter of them ends it."""
+    """How often a loop goes round, and how many steps there are at most in all, if a counter of them ends it.
+
+    The comparison of `while step < 50` is such an end.
+    """
     over, target = (loop.iter, loop.target) if isinstance(loop, ast.For) else (None, loop.test)
     own = {node.id for node in ast.walk(target) if isinstance(node, ast.Name)} if over else set()
     rounds, most = MOST, MOST
+    if isinstance(loop, ast.While):
+        with contextlib.suppress(_UnknownError):
+            _, most = _limit(_negated(loop.test), frame)
     for test in _ends(loop.body):
         try:
             counter, limit = _limit(test, frame)
@@ -112,6 +119,13 @@ def _rounds(loop: ast.For | ast.While, frame: FrameType, has_inner: bool) -> tup
         if min(rounds, most) == MOST:
             raise
     return min(rounds, most), most
+
+
+def _negated(test: ast.expr) -> ast.expr | None:
+    """`step >= 50` for `step < 50`: what ends a loop that goes on while that holds; None for other conditions."""
+    if isinstance(test, ast.Compare) and type(test.ops[0]) in NEGATED:
+        return ast.Compare(test.left, [NEGATED[type(test.ops[0])](), *test.ops[1:]], test.comparators)
+    return None
 
 
 def _ends(body: list[ast.stmt], test: ast.expr | None = ALWAYS, is_inner: bool = False) -> Iterator[ast.expr | None]:
