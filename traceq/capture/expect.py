@@ -11,7 +11,7 @@ import contextlib
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
@@ -34,29 +34,45 @@ class Expected:
     in_a_row: int
 
 
+@dataclass
+class Loops:
+    """The loops that were looked at so far, from the inside out: rounds in all, and what limits them and the steps."""
+
+    rounds: int = 1
+    most_rounds: int = MOST
+    most_steps: int = MOST
+    every: int = 1
+    in_a_row: int = 1
+    has_any: bool = False
+    count_rounds: set[str] = field(default_factory=set)
+    count_steps: set[str] = field(default_factory=set)
+
+    @property
+    def steps(self) -> int:
+        return min(min(self.rounds, self.most_rounds) // self.every, self.most_steps)
+
+
 def expected(code: str | None = None) -> Expected | None:
     """The product of the lengths of all loops around the caller; None if there is none, or one that is not known.
 
     Under `if i % 4 == 3`, as where gradients accumulate, it is a fourth. A loop that is left by `if step >= 50: break`
-    has at most 50 steps; one that may be left any time has an unknown number, but if there are loops inside it, once
-    through those. Between two rounds of an outer loop there may be an evaluation, say: only the inner loops' steps
-    are in a row, as many of these loops as make some. `code` is the text of a script given by `-c`.
+    has at most 50 steps, if each of its rounds adds to `step`; one that may be left any time has an unknown number, but
+    if there are loops inside it, once through those. Between two rounds of an outer loop there may be an evaluation,
+    say: only the inner loops' steps are in a row, as many of these loops as make some. `code` is the text of a script
+    given by `-c`.
     """
-    product, in_a_row, every, most, has_loop = 1, 1, 1, MOST, False
+    loops = Loops()
     try:
         for frame in _frames():
             for block in _blocks(frame, code):
                 if isinstance(block, ast.If):
-                    every *= _turn(block.test, frame)
+                    loops.every *= _turn(block.test, frame)
+                    loops.count_steps |= _counted(block)
                 else:
-                    rounds, most_in_all = _rounds(block, frame, has_loop)
-                    product *= rounds
-                    most = min(most, most_in_all)
-                    in_a_row = in_a_row if in_a_row // every >= SOME_IN_A_ROW else product
-                    has_loop = True
+                    _add(block, frame, loops)
     except _UnknownError:
         return None
-    return Expected(min(product // every, most), min(in_a_row // every, most)) if has_loop else None
+    return Expected(loops.steps, min(loops.in_a_row, loops.steps)) if loops.has_any else None
 
 
 def _frames() -> Iterator[FrameType]:
@@ -91,34 +107,43 @@ def _blocks(frame: FrameType, code: str | None) -> Iterator[ast.For | ast.While 
     yield from reversed(around)  # ast.walk goes from the outside in
 
 
-def _rounds(loop: ast.For | ast.While, frame: FrameType, has_inner: bool) -> tuple[int, int]:
-    """How often a loop goes round, and how many steps there are at most in all, if a counter of them ends it.
-
-    The comparison of `while step < 50` is such an end.
-    """
-    over, target = (loop.iter, loop.target) if isinstance(loop, ast.For) else (None, loop.test)
-    own = {node.id for node in ast.walk(target) if isinstance(node, ast.Name)} if over else set()
-    rounds, most = MOST, MOST
-    if isinstance(loop, ast.While):
-        with contextlib.suppress(_UnknownError):
-            _, most = _limit(_negated(loop.test), frame)
-    for test in _ends(loop.body):
+def _add(loop: ast.For | ast.While, frame: FrameType, to: Loops) -> None:
+    """One more loop around those; the counters that end it are heeded: in `while step < 50` that is `step`."""
+    own, over, names, ends = MOST, None, set(), list(_ends(loop.body))
+    if isinstance(loop, ast.For):
+        over, names = loop.iter, {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)}
+    elif end := _negated(loop.test):
+        ends.append(end)
+    to.count_rounds |= _counted(loop)
+    for test in ends:
         try:
             counter, limit = _limit(test, frame)
         except _UnknownError:
-            if not has_inner:
-                raise
-            counter, limit = ALWAYS, 1
-        if counter is ALWAYS or counter.id in own:
-            rounds = min(rounds, limit)
+            counter, limit = None, 1
+        if counter in names or counter is ALWAYS:
+            own = min(own, limit)
+        elif counter in to.count_rounds:
+            to.most_rounds = min(to.most_rounds, limit)
+        elif counter in to.count_steps:
+            to.most_steps = min(to.most_steps, limit)
+        elif to.has_any:  # it may be left any time: once through the inner loops
+            own = 1
         else:
-            most = min(most, limit)
+            raise _UnknownError
     try:
-        rounds = min(rounds, _length(over, frame))
+        own = min(own, _length(over, frame))
     except _UnknownError:
-        if min(rounds, most) == MOST:
+        if min(own, to.most_rounds, to.most_steps) == MOST:
             raise
-    return min(rounds, most), most
+    to.rounds = min(to.rounds * own, MOST)
+    to.in_a_row = to.in_a_row if to.in_a_row >= SOME_IN_A_ROW else to.steps
+    to.has_any = True
+
+
+def _counted(block: ast.For | ast.While | ast.If) -> set[str]:
+    """The names that each round of a loop, or each time under a condition, adds to."""
+    added = [node for node in block.body if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add)]
+    return {node.target.id for node in added if isinstance(node.target, ast.Name)}
 
 
 def _negated(test: ast.expr) -> ast.expr | None:
@@ -146,7 +171,7 @@ def _ends(body: list[ast.stmt], test: ast.expr | None = ALWAYS, is_inner: bool =
                 yield from _ends(part, None, is_inner)
 
 
-def _limit(test: ast.expr | None, frame: FrameType) -> tuple[Any, int]:
+def _limit(test: ast.expr | None, frame: FrameType) -> tuple[str | ast.expr, int]:
     """The counter of `step >= 50`, `step + 1 == 50` or `many and step > 49`, and what it lacks; else ALWAYS and 1."""
     if test is ALWAYS:
         return ALWAYS, 1
@@ -160,7 +185,7 @@ def _limit(test: ast.expr | None, frame: FrameType) -> tuple[Any, int]:
         if isinstance(name, ast.Name) and isinstance(now, int) and isinstance(limit, int):
             lacks = limit - now + isinstance(test.ops[0], ast.Gt)
             if lacks > 0:
-                return name, lacks
+                return name.id, lacks
     raise _UnknownError
 
 
