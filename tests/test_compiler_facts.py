@@ -175,6 +175,7 @@ def test_recompilations_name_the_guard_that_failed(tmp_path):
 
 TRAINED = """
 import time
+import torch._inductor.compile_fx  # takes as long as compiling does, and is none
 class Block(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -198,7 +199,7 @@ def test_phases_sum_to_no_more_than_the_time_that_passed(trained):
     folder, facts = trained
     phases = {p["phase"]: p["ns"] for p in facts["compile_phases"]}
     assert {"dynamo", "aot_autograd", "inductor", "cpp"} <= set(phases)
-    assert 0.5 < sum(phases.values()) / int((folder / "took").read_text()) <= 1
+    assert 0.8 < sum(phases.values()) / int((folder / "took").read_text()) <= 1
 
 
 def test_the_sources_of_generated_kernels_are_found(trained):
