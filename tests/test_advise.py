@@ -105,6 +105,9 @@ def test_a_bound_of_two_ranks_is_not_below_what_there_is(tmp_path):
     assert 1 < found.ceilings.graphs < found.ceilings.both
     assert found.split_ns["residual"] == 0 < found.split_ns["comm"] < found.step_ns
     assert any("ranks wait" in said for said in found.not_visible)
+    done = traceq("diff", "two", "two", "--store", tmp_path / "s.duckdb")
+    assert "periods scatter" in done.out + done.err  # its notes are there
+    assert "is that time of this program?" not in done.out + done.err
 
 
 def test_evidence_has_five_lines(advice):

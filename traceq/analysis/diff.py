@@ -480,9 +480,10 @@ def _limits(side: Side) -> list[str]:
         said.append(f"{side.label}: no steps are marked, so its time has no parts per step")
     elif not side.parts:
         said.append(f"{side.label}: no two steps that count follow on one another, so its time has no parts per step")
-    if side.step and side.busy_ns and side.busy_ns > side.step.value * (1 + SKEWED_PCT / 100):
+    work_ns = (side.busy_ns or 0) - side.peer_wait_ns
+    if side.step and work_ns > side.step.value * (1 + SKEWED_PCT / 100):
         said.append(
-            f"{side.label}: the GPU works for {show_ns(side.busy_ns)} in a step that is told to take "
+            f"{side.label}: the GPU works for {show_ns(work_ns)} in a step that is told to take "
             f"{show_ns(side.step.value)}: is that time of this program?"
         )
     if f["steps"] > f["good_steps"]:
