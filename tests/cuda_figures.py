@@ -9,6 +9,7 @@ breaks     graph breaks of `.item()` and of control flow that depends on data, c
 sources    Triton kernels of a trace whose source was found
 trace      a capture of five steps is read without a warning
 submodules blocks of a model, ranked by what compiling each alone brings
+memory     the peak of work that a CUDA graph does against that of the same work launched one by one
 ranks      two ranks of NCCL on two GPUs become one run
 nsys       the same steps recorded by nsys and by torch's profiler have the same kernels, those in CUDA graphs, too
 
@@ -76,6 +77,36 @@ with torch.no_grad():
 """
 KNOWN_BREAKS = 3
 INFER_BLOCKS = 4
+MEMORY = """
+import sys
+import torch
+
+def work(x):
+    return ((x * 2 + 1) * x).sum()
+
+class Plain(torch.nn.Module):
+    def forward(self, x):
+        return work(x)
+
+class Replayed(torch.nn.Module):
+    def __init__(self, x):
+        super().__init__()
+        work(x)
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            self.out = work(x)
+
+    def forward(self, x):
+        self.graph.replay()
+        return self.out
+
+x = torch.ones(2**25, device="cuda")
+model = Replayed(x) if sys.argv[1] == "graph" else Plain()
+torch.zeros(2**29, device="cuda")  # taken from the driver, kept by the allocator, in no step
+for _ in range(300):
+    model(x)
+"""
+MEMORY_BYTES = 3 * 2**25 * 4  # the input and two products are there at a time
 RANKS = """
 import os
 import torch
@@ -231,6 +262,17 @@ def submodules(folder: Folder) -> bool:
     return status == 0 and len(found) == INFER_BLOCKS
 
 
+def memory(folder: Folder) -> bool:
+    """The peak of a script whose memory is known, with a CUDA graph and without."""
+    (folder.path / "memory.py").write_text(MEMORY)
+    for how in ("plain", "graph"):
+        status, said = folder.captured(how, "eager", "--no-measure-peaks", "memory.py", how)
+        assert status == 0, said
+    found = dict(folder.ask("SELECT label, peak_memory_bytes FROM runs"))
+    print(f"peak memory: {found}, known {MEMORY_BYTES}")
+    return all(abs(found[f"{how}/eager"] / MEMORY_BYTES - 1) < WITHIN_PCT / 100 for how in ("plain", "graph"))
+
+
 def ranks(folder: Folder) -> bool:
     """Two ranks, each on its own GPU, that reduce their gradients."""
     (folder.path / "ranks.py").write_text(RANKS)
@@ -288,6 +330,7 @@ def main() -> int:
             "breaks": lambda: breaks(folder),
             "sources": lambda: sources(folder),
             "submodules": lambda: submodules(folder),
+            "memory": lambda: memory(folder),
             "ranks": lambda: ranks(folder),
             "nsys": lambda: nsys(folder),
             "steps": lambda: steps(folder, cases, [mode for mode in modes if mode in BY_HAND]),

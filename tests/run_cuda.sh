@@ -6,6 +6,6 @@ cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
 export PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}"
 if [ $# -eq 0 ] && "$python" -c 'import pytest, xdist' 2>/dev/null; then
-    exec "$python" -m pytest -m cuda -n 1 -rP -p no:cacheprovider tests
+    exec "$python" -m pytest -m cuda -n 0 -rP -p no:cacheprovider tests
 fi
 exec "$python" tests/cuda_figures.py "$@"

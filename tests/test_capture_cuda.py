@@ -39,6 +39,10 @@ def test_each_block_of_a_model_is_compiled_alone(folder):
     assert cuda_figures.submodules(folder)
 
 
+def test_what_cuda_graphs_keep_counts_as_memory(folder):
+    assert cuda_figures.memory(folder)
+
+
 @pytest.mark.skipif(shutil.which("nvidia-smi") is None or gpus() < 2, reason="needs two NVIDIA GPUs")
 def test_ranks_of_nccl_become_one_run(folder):
     assert cuda_figures.ranks(folder)

@@ -10,6 +10,7 @@ from traceq.ingest.pipeline import Options, ingest
 CAPTURES = ROOT / "fixtures" / "captures"
 ON_H200 = ROOT / "fixtures" / "captures-h200"
 RANKS = ROOT / "fixtures" / "captures-ranks"
+BY_NSYS = ROOT / "fixtures" / "captures-nsys"
 MODES = ["eager", "default", "reduce-overhead", "max-autotune"]
 LINE_OF_ITEM = 12
 
@@ -30,6 +31,12 @@ def store(tmp_path_factory):
 @pytest.fixture
 def h200(tmp_path_factory):
     return shared(tmp_path_factory, "captures-h200", taken_in(ON_H200, 4)) / "store.duckdb"
+
+
+@pytest.fixture
+def by_both(tmp_path_factory):
+    """One model in two modes by two profilers: torch/… and nsys/…."""
+    return shared(tmp_path_factory, "captures-nsys", taken_in(BY_NSYS, 4)) / "store.duckdb"
 
 
 def test_records_name_their_runs(store):
@@ -99,3 +106,35 @@ def test_two_ranks_of_nccl_are_one_run_with_what_they_sent(tmp_path_factory):
     least_ns = 35_553 + 60_544  # the shortest of each message, read off the trace
     for r in rows(store, "query", "step_measures"):
         assert r["peer_wait_ns"] == max(r["comm_alone_ns"] - least_ns, 0)
+
+
+@pytest.mark.parametrize(("mode", "kernels"), [("eager", 36), ("reduce-overhead", 26)])
+def test_nsys_records_the_kernels_of_each_step_that_torch_does(by_both, mode, kernels):
+    """In their order, by what both write alike: names are spelled differently."""
+    asked = (
+        "SELECT step, grid_x, grid_y, grid_z, block_x, block_y, block_z, registers FROM kernels "
+        f"WHERE run = '{{}}/{mode}' AND step IS NOT NULL ORDER BY start_ns"
+    )
+    torch, nsys = (
+        [list(r.values()) for r in rows(by_both, "sql", asked.format(p), "--limit", "-1")] for p in ("torch", "nsys")
+    )
+    first = torch[0][0] - nsys[0][0]  # each counts from its own first step
+    assert [[step + first, *rest] for step, *rest in nsys] == torch
+    assert len(torch) == 5 * kernels
+
+
+def test_of_cuda_graphs_nsys_records_the_nodes(by_both):
+    asked = "SELECT run, count(*) AS n, count(graph_node_id) AS nodes FROM kernels WHERE step IS NOT NULL GROUP BY run"
+    found = {r["run"]: (r["n"], r["nodes"]) for r in rows(by_both, "sql", asked)}
+    # The copy of the inputs is launched on its own, before the graph.
+    assert found["nsys/reduce-overhead"] == (130, 125)
+    assert found["nsys/eager"] == (180, 0)
+
+
+@pytest.mark.parametrize("mode", ["eager", "reduce-overhead"])
+def test_two_profilers_of_one_program_differ_by_no_kernel(by_both, mode):
+    said = traceq("diff", f"torch/{mode}", f"nsys/{mode}", "--json", "--store", by_both)
+    parts = json.loads(said.out)["rows"]
+    assert [p["what"] for p in parts if p["part"] == "fusible"] == ["changed"], parts
+    kernels = json.loads(said.out)["kernels"]
+    assert {k["how"] for k in kernels} == {"same"}, kernels

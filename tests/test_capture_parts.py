@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import types
 
 import pytest
 from clirun import environment
@@ -246,14 +245,26 @@ def test_blocks_are_ranked_by_gain_for_each_second_of_compiling():
     assert [b.gain_per_s for b in found] == [2 * MS, 0.5 * MS, -2 * MS, None]
 
 
-@pytest.mark.parametrize(("manager", "expected"), [(object(), True), (None, False)])
-def test_memory_has_a_pool_of_graphs_only_where_graphs_are_replayed(manager, expected, monkeypatch):
-    def get_manager(device, create_if_none_exists=True):
-        assert (device, create_if_none_exists) == (0, False)
-        return manager
+class Allocator:
+    """What torch.cuda says of its memory, of two devices; there is no GPU here."""
 
-    monkeypatch.delitem(sys.modules, "torch._inductor.cudagraph_trees", raising=False)
-    assert not course._has_graph_pool(0)
-    trees = types.SimpleNamespace(get_manager=get_manager)
-    monkeypatch.setitem(sys.modules, "torch._inductor.cudagraph_trees", trees)
-    assert course._has_graph_pool(0) is expected
+    def __init__(self, *segments):
+        self.segments = segments
+
+    def current_device(self):
+        return 1
+
+    def memory_snapshot(self):
+        if not self.segments:
+            raise RuntimeError("cudaMallocAsync does not yet support snapshot")
+        return [
+            {"device": device, "segment_pool_id": pool, "total_size": total, "allocated_size": allocated}
+            for device, pool, total, allocated in self.segments
+        ]
+
+
+def test_memory_that_graphs_keep_is_what_their_pools_hold_beyond_allocations():
+    common, graphs, elsewhere = (1, (0, 0), 900, 100), (1, (0, 3), 70, 20), (0, (0, 5), 4000, 0)
+    assert course._kept_by_graphs(Allocator(common, graphs, (1, (2, 0), 8, 0), elsewhere)) == 50 + 8
+    assert course._kept_by_graphs(Allocator(common)) == 0
+    assert course._kept_by_graphs(Allocator()) == 0

@@ -26,8 +26,9 @@ import nsys_rows  # isort: skip
 import recordings  # isort: skip
 
 FIXTURE = FIXTURES / "nsys" / "reduce-overhead-node.sqlite"
-EXPORTS = sorted([*RECORDED.glob("nsys-h200/*.sqlite"), *RECORDED.glob("public/nsys-ai/*.sqlite")])
-REPORTS = sorted(RECORDED.glob("**/stats/*.csv"))
+CAPTURED = sorted(FIXTURES.glob("captures-nsys/*.sqlite"))
+EXPORTS = sorted([*CAPTURED, *RECORDED.glob("nsys-h200/*.sqlite"), *RECORDED.glob("public/nsys-ai/*.sqlite")])
+REPORTS = sorted([*FIXTURES.glob("**/stats/*.csv"), *RECORDED.glob("**/stats/*.csv")])
 NAMES = [asked.__name__ for asked in nsys_rows.CALLS]
 MEGABYTE = 10**6
 NAMELESS = re.compile(r"^\[domain \d+\]:")
@@ -431,5 +432,5 @@ def test_a_step_is_no_module(exported):
 
 @needs_recorded
 def test_the_exports_are_here():
-    assert len(EXPORTS) >= 7
-    assert len(REPORTS) >= 36
+    assert len(EXPORTS) >= 9
+    assert len(REPORTS) >= 50

@@ -20,7 +20,7 @@
 -- column: compile_ns BIGINT ns -- time in torch.compile, all compilations (traceq query compile_time); of several ranks the longest
 -- column: graph_breaks BIGINT count -- places and reasons for which graphs broke (traceq query graph_breaks), over all ranks
 -- column: recompiles BIGINT count -- compilations for failed guards (traceq query recompiles); of several ranks the most
--- column: peak_bytes BIGINT bytes -- peak GPU memory without the profiler; of several ranks the most
+-- column: peak_bytes BIGINT bytes -- most GPU memory allocated without the profiler, and what CUDA graphs keep; of several ranks the most
 -- chart: bar x=run y=step_ns
 -- order: label, run_id
 -- example: traceq query captures

@@ -25,7 +25,7 @@ from traceq.analysis.constants import (
     NO_GAIN_RATIO,
     SKEWED_PCT,
 )
-from traceq.analysis.match import Contents, Matching, Pair, generic, match
+from traceq.analysis.match import Contents, Matching, Pair, match, spelled
 from traceq.analysis.side import Lane, Place, Side, part_of, side_of, told, unprofiled
 from traceq.units import show_ns
 
@@ -293,7 +293,7 @@ def _change(pair: Pair) -> str:
         assert kernel is not None
         return f"{kernel.category} {'gone' if two is None else 'new'}: {kernel.short_name}, {show_ns(kernel.ns)} a step"
     times = f"{show_ns(one.ns)} → {show_ns(two.ns)}"
-    if generic(one.name) == generic(two.name):
+    if spelled(one.name) == spelled(two.name):
         return f"{one.category} {one.short_name}: {times}"
     moved = f", {one.origin} → {two.origin}" if one.origin != two.origin else ""
     kinds = (precision(one.name), precision(two.name))

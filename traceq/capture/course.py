@@ -12,9 +12,10 @@ import sys
 import time
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from traceq.capture import nsys
+from traceq.units import show_bytes
 
 if TYPE_CHECKING:
     from traceq.capture.recorder import Recorder
@@ -183,19 +184,19 @@ def _forget_peak(recorder: Recorder) -> None:
 
 
 def _take_peak(recorder: Recorder) -> None:
-    """The peak of allocated memory; of reserved memory where CUDA graphs keep a pool that no allocation shows."""
+    """The peak of allocated memory, and what CUDA graphs keep to be replayed in: no allocation shows that."""
     cuda = recorder.torch.cuda
     if not cuda.is_initialized():
         return
-    has_pool = _has_graph_pool(cuda.current_device())
-    recorder.record.peak_memory_bytes = int(cuda.max_memory_reserved() if has_pool else cuda.max_memory_allocated())
-    if has_pool:
-        recorder.record.note("peak memory is what was reserved: CUDA graphs keep a pool of their own")
+    kept = _kept_by_graphs(cuda)
+    recorder.record.peak_memory_bytes = int(cuda.max_memory_allocated()) + kept
+    if kept:
+        recorder.record.note(f"peak memory: {show_bytes(kept)} of it is what CUDA graphs keep for their replays")
 
 
-def _has_graph_pool(device: int) -> bool:
-    """Whether Inductor replays CUDA graphs on a device; what it compiles without them has no such manager."""
-    trees = sys.modules.get("torch._inductor.cudagraph_trees")
-    with contextlib.suppress(Exception):  # a version that keeps it elsewhere
-        return trees is not None and trees.get_manager(device, create_if_none_exists=False) is not None
-    return False
+def _kept_by_graphs(cuda: Any) -> int:
+    """Bytes of this device in pools besides the common one that are not allocated now: graphs work in them."""
+    with contextlib.suppress(RuntimeError):  # an allocator that cannot tell, as CUDA's own asynchronous one
+        own = [s for s in cuda.memory_snapshot() if any(s.get("segment_pool_id", ()))]
+        return sum(s["total_size"] - s["allocated_size"] for s in own if s["device"] == cuda.current_device())
+    return 0

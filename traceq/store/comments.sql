@@ -38,7 +38,7 @@ COMMENT ON COLUMN runs.step_pipelined_high_ns IS 'upper end of the 95 % interval
 COMMENT ON COLUMN runs.step_synced_ns IS 'un-profiled step time in ns with synchronisation after each step; NULL if not captured';
 COMMENT ON COLUMN runs.step_synced_low_ns IS 'lower end of the 95 % interval of step_synced_ns, in ns; NULL if not captured';
 COMMENT ON COLUMN runs.step_synced_high_ns IS 'upper end of the 95 % interval of step_synced_ns, in ns; NULL if not captured';
-COMMENT ON COLUMN runs.peak_memory_bytes IS 'peak GPU memory in bytes, measured without the profiler; NULL if not captured';
+COMMENT ON COLUMN runs.peak_memory_bytes IS 'most GPU memory in bytes that was allocated while steps were timed without the profiler, and what CUDA graphs keep for their replays; NULL if not captured';
 COMMENT ON COLUMN runs.details IS 'what else a capture recorded (seed, exit status, outputs, peaks, notes), as JSON; NULL if the run is no capture';
 
 -- traces --------------------------------------------------------------------------------------------------------------
