@@ -11,7 +11,7 @@ from recorded import FIXTURES
 
 from traceq import query
 from traceq.analysis.diff import diff
-from traceq.analysis.match import spelled
+from traceq.analysis.names import spelled
 from traceq.ingest.pipeline import Options, ingest
 from traceq.store.files import open_store
 

@@ -8,7 +8,6 @@ per period in the second run less that in the first, in whole nanoseconds that s
 from __future__ import annotations
 
 import math
-import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +24,8 @@ from traceq.analysis.constants import (
     NO_GAIN_RATIO,
     SKEWED_PCT,
 )
-from traceq.analysis.match import Contents, Matching, Pair, match, spelled
+from traceq.analysis.match import Contents, Matching, Pair, match
+from traceq.analysis.names import precision, spelled
 from traceq.analysis.side import Lane, Place, Side, part_of, side_of, told, unprofiled
 from traceq.units import show_ns
 
@@ -33,15 +33,6 @@ FUSIBLE = ("removed", "fused", "added", "changed")
 ORDER = ("heavy", "fusible", "comm", "memops", "graph", "carried_over", "overlap", "idle", "residual")
 STEP, SYNCED, BUSY = "step, un-profiled", "step, synchronised", "GPU busy"
 MOST_CHANGES = 5
-PRECISIONS = (  # as the names of cuBLAS, CUTLASS and cuDNN say it
-    ("tf32", "tf32"),
-    ("bf16|_tst_|_tss_", "bf16"),
-    ("e4m3|e5m2|fp8", "fp8"),
-    ("f16f16|fp16|hsh|_h884|_h1688|_h16816", "fp16"),
-    ("sgemm|f32f32_f32f32|ffma|_s884|simt", "fp32"),
-    ("dgemm|f64", "fp64"),
-    ("i8816|imma|int8", "int8"),
-)
 
 
 @dataclass(frozen=True)
@@ -299,11 +290,6 @@ def _change(pair: Pair) -> str:
     kinds = (precision(one.name), precision(two.name))
     became = f", {kinds[0]} → {kinds[1]}" if kinds[0] and kinds[1] and kinds[0] != kinds[1] else ""
     return f"{one.category} {one.short_name} → {two.short_name}{moved}{became}: {times}"
-
-
-def precision(name: str) -> str | None:
-    """The precision that the name of a matrix kernel tells, if it does."""
-    return next((kind for pattern, kind in PRECISIONS if re.search(pattern, name)), None)
 
 
 # The verdict --------------------------------------------------------------------------------------------------------

@@ -14,28 +14,12 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache
 from itertools import accumulate, pairwise
 
 from traceq.analysis.constants import GENERATED, HEAVY
+from traceq.analysis.names import generic, spelled
 from traceq.analysis.shares import split
 
-NUMBERED = re.compile(r"(_\d+)+(?=$)|(?<=_)[0-9a-f]{16,}(?=_|$)")
-# How the demanglers of torch (libiberty's) and of nsys (NVIDIA's) spell one name, made alike.
-SPELLINGS = tuple(
-    (re.compile(pattern), alike)
-    for pattern, alike in (
-        (r"\(anonymous namespace\)", "<unnamed>"),
-        (r"\[lambda\((.*?)\) \(instance (\d+)\)\]", r"{lambda(\1)#\2}"),
-        (r"\(bool\)0", "false"),
-        (r"\(bool\)1", "true"),
-        (r"\((?:unsigned |signed )?(?:char|short|int|long|long long)\)(?=-?\d)", ""),
-        (r"\b(\d+)(?:u|ul|l|ull|ll)\b", r"\1"),
-        (r"\bconst\b", ""),
-        (r"\bvoid (?=[\w<])", ""),
-        (r"\s+", ""),
-    )
-)
 REDUCING = ("norm", "softmax", "pool", "reduction", "loss")
 PHASES = ("forward", "backward", "optimizer")
 # Operators as eager kernels are launched by, and as Inductor calls what became of them.
@@ -150,34 +134,6 @@ class Matching:
 
     pairs: tuple[Pair, ...]
     fused: tuple[Fused, ...]
-
-
-def generic(name: str) -> str:
-    """A name without what differs from one compilation to the next: running numbers and hashes."""
-    return NUMBERED.sub("", name) or name
-
-
-@cache
-def spelled(name: str) -> str:
-    """A generic name as every demangler would spell it."""
-    name = generic(name)
-    for pattern, alike in SPELLINGS:
-        name = pattern.sub(alike, name)
-    return _without_calls(name)
-
-
-def _without_calls(name: str) -> str:
-    """A name without the arguments of templates of functions: nsys says T1 of them."""
-    kept = []
-    depth = 0
-    for before, now in pairwise(f" {name}"):
-        if now == "(" and (depth or before == ">"):
-            depth += 1
-        if not depth:
-            kept.append(now)
-        elif now == ")":
-            depth -= 1
-    return "".join(kept)
 
 
 def match(first: Sequence[Kernel], second: Sequence[Kernel], told: tuple[Told, Told] = ({}, {})) -> Matching:
