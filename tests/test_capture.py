@@ -646,6 +646,26 @@ def test_what_nsys_says_does_not_mix_with_what_the_script_says(here, with_nsys):
     ]
 
 
+FEW_STEPS = "for _ in range(6):\n    model(x)\n"
+ITS_OWN = "with torch.profiler.profile():\n    for _ in range(60):\n        model(x)\n"
+
+
+@pytest.mark.parametrize(
+    ("steps", "hint"),
+    [
+        pytest.param(FEW_STEPS, "nsys records steps on a GPU only: without one leave --profiler out", id="few"),
+        pytest.param(ITS_OWN, "leave --profiler nsys out, or the script's own profiler", id="its own profiler"),
+    ],
+)
+def test_under_nsys_no_trace_of_torch_takes_the_place_of_the_report(steps, hint, here, with_nsys):
+    script = "import torch\nmodel, x = torch.nn.Linear(4, 4), torch.ones(2, 4)\n" + steps + "print('out')\n"
+    got = capture("--profiler", "nsys", "script.py", cwd=here(script=script), env=with_nsys('"$@"'))
+    assert (got.status, got.out) == (1, b"out\n")
+    assert got.notes[-2:] == ["traceq: error: no trace was written", f"hint: {hint}"]
+    assert got.traces == []
+    assert not list(got.folder.glob("traces/*.nsys-rep"))
+
+
 def test_an_nsys_that_runs_nothing_is_told_in_its_own_words(here, with_nsys):
     folder = here(script="print('ran')\n")
     got = capture("--profiler", "nsys", "script.py", cwd=folder, env=with_nsys("echo 'no room for a session'\nexit 1"))

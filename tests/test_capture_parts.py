@@ -8,7 +8,7 @@ import pytest
 from clirun import environment
 
 from traceq.analysis import blocks, outputs
-from traceq.capture import course, launch, modes, profiling, record
+from traceq.capture import course, launch, modes, nsys, profiling, record
 from traceq.capture.record import Record, Spec
 from traceq.errors import TraceqError
 
@@ -268,3 +268,52 @@ def test_memory_that_graphs_keep_is_what_their_pools_hold_beyond_allocations():
     assert course._kept_by_graphs(Allocator(common, graphs, (1, (2, 0), 8, 0), elsewhere)) == 50 + 8
     assert course._kept_by_graphs(Allocator(common)) == 0
     assert course._kept_by_graphs(Allocator()) == 0
+
+
+class Marks:
+    """torch.cuda as far as nsys is told of steps by it; there is no GPU here."""
+
+    def __init__(self):
+        self.said = []
+        self.cuda = self.profiler = self.nvtx = self
+
+    def synchronize(self):
+        self.said.append("wait")
+
+    def start(self):
+        self.said.append("start")
+
+    def stop(self):
+        self.said.append("stop")
+
+    def range_push(self, name):
+        self.said.append(name)
+
+    def range_pop(self):
+        self.said.append("pop")
+
+
+@pytest.mark.parametrize("wait", [0, 2])
+def test_nsys_records_whole_steps_after_those_that_it_waits_for(wait):
+    marks = Marks()
+    steps = nsys.Range(marks, wait, 2)
+    for _ in range(wait):
+        steps.step()
+    assert marks.said == []
+    for _ in range(3):
+        steps.step()
+    ranges = [f"step {wait + 1}", "pop", f"step {wait + 2}", "pop"]
+    assert marks.said == ["wait", "start", *ranges, "wait", "stop"]
+    steps.step()
+    steps.stop()
+    assert len(marks.said) == 8
+
+
+def test_a_recording_by_nsys_that_is_cut_is_ended(tmp_path):
+    marks = Marks()
+    steps = nsys.Range(marks, 0, 5)
+    steps.step()
+    steps.stop()
+    assert marks.said == ["wait", "start", "step 1", "wait", "stop"]
+    assert not steps.export(str(tmp_path / "x.nsys-rep"))
+    assert not list(tmp_path.iterdir())

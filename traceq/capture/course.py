@@ -14,7 +14,6 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from traceq.capture import nsys
 from traceq.units import show_bytes
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ def run(recorder: Recorder) -> Iterator[int]:
     elif spec.warmup:
         yield spec.warmup
     recorder.drop_early()
-    yield from _profile(recorder)
+    yield from _record(recorder, spec.wait, spec.active)
     recorder.is_complete = True
 
 
@@ -132,20 +131,12 @@ def _time(recorder: Recorder, planned: Plan) -> Iterator[int]:
     _take_peak(recorder)
 
 
-def _profile(recorder: Recorder) -> Iterator[int]:
-    spec = recorder.spec
-    if spec.profiler == "nsys":
-        if not recorder.torch.cuda.is_initialized():
-            return  # its marks are CUDA's
-        marks = nsys.Range(recorder.torch, spec.wait, spec.active)
-        for _ in range(spec.wait + 1 + spec.active):
-            yield 1
-            marks.step()
+def _record(recorder: Recorder, wait: int, active: int) -> Iterator[int]:
+    """Let `wait` steps pass, and one more for the profiler to begin in; record `active`."""
+    profile = recorder.profile(wait, active)
+    if profile is None:
         return
-    if not recorder.has_tracer:
-        return
-    profile = recorder.profile(spec.wait, spec.active)
-    for _ in range(spec.wait + 1 + spec.active):
+    for _ in range(wait + 1 + active):
         yield 1
         profile.step()
     recorder.save_profile()
@@ -157,13 +148,8 @@ def _profile_few(recorder: Recorder, left: int) -> Iterator[int]:
     is_recorded = recorder.is_recording_early
     while recorder.is_recording_early:  # each is marked, until they are too many to keep
         yield 1
-    if is_recorded or left < 2 or not recorder.has_tracer:
-        return
-    profile = recorder.profile(0, min(recorder.spec.active, left - 1))
-    for _ in range(1 + min(recorder.spec.active, left - 1)):
-        yield 1
-        profile.step()
-    recorder.save_profile()
+    if not is_recorded and left >= 2:
+        yield from _record(recorder, 0, min(recorder.spec.active, left - 1))
 
 
 def _synchroniser(recorder: Recorder) -> Callable[[], None]:

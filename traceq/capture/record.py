@@ -10,6 +10,7 @@ from typing import Any
 FORMAT = "traceq-capture"
 VERSION = 1
 NOT_WRITTEN = "the trace could not be written"  # how a note begins that says why
+TWO_PROFILERS = "the script profiles itself, so nsys was not told of its steps"
 NO_TRACER = "this torch was built without its tracer (Kineto): steps are timed, and there will be no trace"
 
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from traceq.capture import compiler, compiling, course, expect, imports, record
+from traceq.capture import compiler, compiling, course, expect, imports, nsys, record
 from traceq.capture.early import Early
 from traceq.capture.faults import reason, told
 from traceq.capture.outputs import Outputs
@@ -27,7 +27,7 @@ class Recorder:
         self._torch: Any = None
         self._early: Early | None = None
         self._own: ScriptsOwn | None = None
-        self._profile: Profile | None = None
+        self._profile: Profile | nsys.Range | None = None
         self._outputs: Outputs | None = None
         self._course: Iterator[int] | None = None
         self._steps = Steps(spec.step, self._act, self._found, self._restart)
@@ -56,9 +56,11 @@ class Recorder:
         self._steps.begin(torch)
         imports.when_imported("torch._dynamo.trace_rules", self._hide)
         self._restart()
+        if self.spec.profiler == "nsys":
+            return
         if not torch.profiler.kineto_available():
             self._lacks_tracer()
-        elif self.spec.profiler == "torch":
+        else:
             self._early = Early(torch, self.spec, self.record.note)
             self._early.begin()
 
@@ -110,6 +112,10 @@ class Recorder:
 
     def _save_trace(self) -> None:
         assert self._own is not None
+        if self._own.is_used and self.spec.profiler == "nsys":
+            if self._profile is None:
+                self.record.note(record.TWO_PROFILERS)
+            return
         if self._own.is_used:
             self.record.own_traces = [path for path in self._own.traces if os.path.exists(path)]
             is_saved = not self.record.own_traces and self._own.export(self.spec.trace)
@@ -207,9 +213,13 @@ class Recorder:
             return expect.expected(self.spec.target if self.spec.kind == "code" else None)
         return None
 
-    def profile(self, wait: int, active: int) -> Profile:
-        """Begin the recording of the steps to come."""
-        self._profile = Profile(self._torch, self.spec, self.record.note, wait, active)
+    def profile(self, wait: int, active: int) -> Profile | nsys.Range | None:
+        """Begin the recording of the steps to come; None where there is nothing to record them."""
+        if self.spec.profiler == "nsys":
+            if self._torch.cuda.is_initialized():  # its marks are CUDA's
+                self._profile = nsys.Range(self._torch, wait, active)
+        elif self.has_tracer:
+            self._profile = Profile(self._torch, self.spec, self.record.note, wait, active)
         return self._profile
 
     def save_profile(self) -> None:

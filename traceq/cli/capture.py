@@ -17,7 +17,7 @@ from traceq.capture import compiling, distributed, interrupts, launch, modes, ns
 from traceq.capture.distributed import World
 from traceq.capture.launch import Ended, Target
 from traceq.capture.modes import Campaign
-from traceq.capture.record import NO_TRACER, NOT_WRITTEN, Spec
+from traceq.capture.record import NO_TRACER, NOT_WRITTEN, TWO_PROFILERS, Spec
 from traceq.errors import Status, TraceqError
 from traceq.query import Column, Result
 from traceq.show import narrate
@@ -331,6 +331,8 @@ def _why_not(ended: Ended) -> str:
         return "install a torch that has its tracer, as those of pytorch.org and PyPI do"
     if any(note.startswith(NOT_WRITTEN) for note in ended.record.notes):
         return "-o FILE writes it elsewhere"
+    if TWO_PROFILERS in ended.record.notes:
+        return "leave --profiler nsys out, or the script's own profiler"
     if ended.files.trace.suffix == ".sqlite" and not ended.record.gpu:
         return "nsys records steps on a GPU only: without one leave --profiler out"
     return f"it ended after {ended.record.steps} steps: let it take more, or profile at once with --no-timing"
