@@ -74,7 +74,7 @@ class Recorder:
     def _hide(self) -> None:
         """Have Dynamo pass over what runs here between two steps: it would compile it."""
         rules = sys.modules["torch._dynamo.trace_rules"]
-        for name in ("recorder", "course", "early", "profiling", "faults"):
+        for name in ("recorder", "course", "early", "profiling", "nsys", "faults"):
             rules.add(f"traceq.capture.{name}")
 
     def forget(self) -> None:
