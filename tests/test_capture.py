@@ -1,7 +1,9 @@
 """`traceq capture` runs a script as Python does, and records it: on the CPU, with a real torch."""
 
+import contextlib
 import json
 import os
+import py_compile
 import shutil
 import signal
 import subprocess
@@ -12,7 +14,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from capturing import capture, finish, plain, start
-from clirun import ROOT, environment
+from clirun import ROOT, environment, traceq
 
 from traceq.units import show_ns
 
@@ -73,6 +75,56 @@ def copied(case, tmp_path):
 
 # What must be as it is without traceq -------------------------------------------------------------------------------
 
+OF_ITS_OWN_KIND = """
+import torch
+class Called:
+    def __call__(self, x):
+        return x + 1
+class Child(torch.nn.Module):
+    forward = Called()
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.child, self.linear = Child(), torch.nn.Linear(2, 2)
+    def parameters(self, rate):
+        return [{"params": super().parameters(), "lr": rate}]
+    def forward(self, x):
+        return self.child(self.linear(x))
+model = Model()
+for _ in range(4):
+    out = model(torch.ones(2, 2))
+print(out.shape)
+"""
+TORCHSCRIPT = """
+import warnings
+warnings.simplefilter("ignore")
+import torch
+model, x = torch.nn.Sequential(torch.nn.Linear(2, 2)), torch.ones(2, 2)
+traced = torch.jit.trace(model, x)
+scripted = torch.jit.script(model)
+for _ in range(60):
+    a = scripted(x)
+again = torch.jit.trace(model, x)
+for _ in range(60):
+    a = model(x)
+print(a.shape, traced(x).shape, again(x).shape)
+"""
+DROPPED = """
+import gc, torch
+class Model(torch.nn.Linear):
+    def __del__(self):
+        print("dropped")
+def train():
+    model = Model(2, 2)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(60):
+        optimizer.zero_grad()
+        model(torch.ones(2, 2)).sum().backward()
+        optimizer.step()
+train()
+gc.collect()
+print("end")
+"""
 SCRIPTS = {
     "output": ONE_OP + "import sys\nprint('out')\nprint('err', file=sys.stderr)\n",
     "status 3": ONE_OP + "import sys\nsys.exit(3)\n",
@@ -92,6 +144,15 @@ SCRIPTS = {
     "a thread that outlives": ONE_OP + "import threading, time\n"
     "threading.Thread(target=lambda: (time.sleep(0.3), print('late'))).start()\n",
     "no torch at all": "print('hello')\n",
+    "a probe for torch": "import importlib.util\nprint(importlib.util.find_spec('torch').name)\n" + ONE_OP,
+    "a post mortem": ONE_OP + "import sys, traceback\nsys.excepthook = lambda *_: traceback.print_last()\n1 / 0\n",
+    "words of the command line": ONE_OP + "import sys\nprint(sys.orig_argv)\n",
+    "a child that leaves with a message": ONE_OP
+    + "import os, sys\nif os.fork() == 0:\n    sys.exit('the child leaves')\nprint(os.wait()[1])\n",
+    "a warning of the compiler": ONE_OP + "x = 5\nprint(x is 5)\n",
+    "a model of its own kind": OF_ITS_OWN_KIND,
+    "TorchScript": TORCHSCRIPT,
+    "a model that is dropped": DROPPED,
 }
 
 
@@ -139,6 +200,81 @@ def test_a_script_beside_a_module_of_the_standard_library_gets_its_own(tmp_path)
     (tmp_path / "json.py").write_text("answer = 42\n")
     (tmp_path / "script.py").write_text("import json\nprint(json.answer)\n")
     assert capture("script.py", cwd=tmp_path).out == plain("script.py", cwd=tmp_path).out == b"42\n"
+
+
+def test_no_error_of_a_chain_shows_traceq(here):
+    text = "import torch\nmodel = torch.nn.Linear(2, 2)\ntry:\n    model(torch.ones(3, 3))\n"
+    got = capture(
+        "script.py", cwd=here(script=f"{text}except RuntimeError as error:\n    raise KeyError(1) from error\n")
+    )
+    assert got.status == 1
+    assert got.err.count(b"Traceback") == 2
+    assert b"traceq" not in got.err
+
+
+@pytest.mark.parametrize("kind", ["folder", "archive", "compiled"])
+def test_what_python_runs_besides_files_of_source(kind, tmp_path):
+    """A folder or an archive with a `__main__`, and a compiled file."""
+    text = ONE_OP + "import sys\nprint(sys.argv, sys.path[0], __name__, __file__, __spec__ and __spec__.name)\n1 / 0\n"
+    (tmp_path / "app").mkdir()
+    main = tmp_path / "app" / "__main__.py"
+    main.write_text(text)
+    target = "app"
+    if kind == "archive":
+        target = shutil.make_archive(str(tmp_path / "app"), "zip", tmp_path / "app")
+    elif kind == "compiled":
+        target = py_compile.compile(str(main), str(tmp_path / "app.pyc"), doraise=True)
+    expected = plain(target, "x", cwd=tmp_path)
+    assert capture(target, "x", cwd=tmp_path).what_the_script_did == expected.what_the_script_did
+
+
+def test_options_of_python_and_its_paths_reach_the_script(tmp_path):
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "of_the_user.py").write_text("")
+    (tmp_path / "script.py").write_text(ONE_OP + "import sys, of_the_user\nprint(sys._xoptions, sys.flags.safe_path)\n")
+    path = os.pathsep.join([str(tmp_path / "lib"), environment()["PYTHONPATH"]])
+    env = {"PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
+    option = ["-X", "int_max_str_digits=0"]
+    command = [sys.executable, *option, "-m", "traceq", "capture", "script.py"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment(**env), capture_output=True)
+    assert (done.returncode, done.stdout) == (0, plain(*option, "script.py", cwd=tmp_path, env=env).out)
+
+
+@pytest.mark.parametrize("of_standard_error", ["2>&-", "2>/dev/full"])
+def test_a_script_runs_where_nobody_can_read_what_is_said(of_standard_error, here):
+    folder = here(script=ONE_OP + "print('done')\n")
+    command = f"{sys.executable} -P -m traceq capture script.py {of_standard_error}"
+    done = subprocess.run(command, shell=True, cwd=folder, env=environment(), stdout=subprocess.PIPE)
+    assert (done.returncode, done.stdout) == (0, b"done\n")
+    assert (folder / "traces" / "script.json.gz").stat().st_size > 0
+
+
+@pytest.mark.parametrize("name", ["new\nline.py", b"no\xffutf-8.py"], ids=repr)
+def test_a_script_of_any_name_is_captured(name, tmp_path):
+    path = os.path.join(os.fsencode(tmp_path), os.fsencode(name))
+    with open(path, "w") as file:
+        file.write(ONE_OP + "print('done')\n")
+    got = capture(os.fsdecode(name), cwd=tmp_path)
+    assert (got.status, got.out, len(got.traces)) == (0, b"done\n", 1)
+    assert got.ask("SELECT label FROM runs") == [(got.traces[0].name.removesuffix(".json.gz"),)]
+
+
+def test_signals_that_come_twice_save_what_was_recorded(here):
+    """To the group, and passed on. A loop of Python alone looks at signals all the time."""
+    text = ONE_OP * 50 + "print('on', flush=True)\nx = 0\nwhile True:\n    x += 1\n"
+    folder = here(script=text)
+    process = start("script.py", cwd=folder)
+    assert process.stdout.readline() == b"on\n"
+    os.killpg(process.pid, signal.SIGTERM)
+    got = finish(process, folder)
+    assert (got.status, got.count("aten::mm")) == (128 + signal.SIGTERM, 50)
+
+
+def test_a_signal_that_is_to_be_ignored_stays_so(here):
+    folder = here(script=ONE_OP + "import signal\nprint(signal.getsignal(signal.SIGTERM))\n")
+    command = f"trap '' TERM; exec {sys.executable} -P -m traceq capture script.py"
+    done = subprocess.run(["sh", "-c", command], cwd=folder, env=environment(), capture_output=True)
+    assert (done.returncode, done.stdout) == (0, b"1\n")
 
 
 # The cases of bug reports -------------------------------------------------------------------------------------------
@@ -285,7 +421,7 @@ def test_a_script_that_fails_before_its_steps_are_profiled_says_what_the_trace_h
     )
     got = capture("script.py", "200", cwd=here(script=text))
     assert got.status == 1
-    assert "traceq: recorded was what ran before steps were timed: too few steps came to be profiled" in got.notes
+    assert any("what ran before steps were timed: too few steps came to be profiled" in note for note in got.notes)
     assert got.count("aten::addmm") > 0
 
 
@@ -681,6 +817,58 @@ def test_an_export_of_nsys_is_not_called_json(here, with_nsys):
     assert got.notes[0] == "traceq: error: x.json.gz: an export of nsys is an SQLite file"
 
 
+# The store ---
+
+
+BAD = {
+    "a folder": (["-o", "."], 2, "traceq: error: -o .: that is a folder"),
+    "no name": (["-o", "/"], 2, "traceq: error: -o /: that is a folder"),
+    "an ending": (["-o", "x.sqlite"], 2, "traceq: error: x.sqlite: a trace of torch is JSON"),
+    "a label": (["--label", b"\xff"], 2, "traceq: error: --label: a label is text, in UTF-8"),
+    "no folder": (["--store", "no/x.duckdb"], 4, "traceq: error: no/x.duckdb: there is no such folder"),
+}
+
+
+@pytest.mark.parametrize(("words", "status", "said"), BAD.values(), ids=BAD)
+def test_what_cannot_be_done_is_said_before_the_script_runs(words, status, said, here):
+    got = capture(*map(os.fsdecode, words), "script.py", cwd=here(script="print('ran')\n"))
+    assert (got.status, got.out, got.notes[0]) == (status, b"", said)
+
+
+HOLDING = """
+import subprocess, sys
+import torch
+torch.mm(torch.ones(2, 2), torch.ones(2, 2))
+code = "import duckdb, time; con = duckdb.connect('traceq.duckdb'); print('held', flush=True); time.sleep(600)"
+holder = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+holder.stdout.readline()
+print(holder.pid)
+"""
+
+
+def test_a_store_that_is_held_meanwhile_costs_no_trace(here):
+    """Not the modes that are still to come, either."""
+    folder = here(script=ONE_OP, holding=HOLDING)
+    assert capture("script.py", cwd=folder).status == 0
+    got = capture("--compare", "eager,default", "--label", "two", "holding.py", cwd=folder)
+    for pid in got.out.split():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(pid), signal.SIGKILL)
+    assert len(got.out.split()) == 2
+    assert got.status == 4
+    (hint, _) = (note for note in got.notes if note.startswith("hint: "))
+    assert hint.endswith("traceq ingest --label two/eager traces/two-eager.json.gz")
+    assert [path.name for path in got.traces] == ["script.json.gz", "two-default.json.gz", "two-eager.json.gz"]
+
+
+def test_a_file_that_is_no_store_is_refused_before_the_script_runs(here):
+    folder = here(script="print('ran')\n")
+    (folder / "junk.duckdb").write_text("junk")
+    got = capture("--store", "junk.duckdb", "script.py", cwd=folder)
+    assert (got.status, got.out) == (4, b"")
+    assert got.notes[0].startswith("traceq: error: junk.duckdb: ")
+
+
 # Modes side by side --------------------------------------------------------------------------------------------------
 
 
@@ -696,6 +884,26 @@ def test_modes_are_compared_and_one_that_fails_does_not_stop_the_others(here):
         ("script/eager", "eager"),
     ]
     assert "traceq: script/default failed with status 9; the others go on" in got.notes
+
+
+def test_a_script_that_compiles_itself_is_not_taken_for_eager(here):
+    own = "class Model(torch.nn.Sequential):\n    def forward(self, x):\n        return super().forward(x)\n"
+    text = INFERENCE.replace("model = torch.nn.Sequential", f"{own}model = Model")
+    text = text.replace("data = torch", "model.compile()\ndata = torch")
+    got = capture("--compare", "eager,default", "script.py", "60", cwd=here(script=text))
+    assert got.status == 0
+    said = "script/eager is not eager: the script itself compiles, so the modes differ by less than their names say"
+    assert f"traceq: {said}" in got.notes
+    caveat = "note: script/eager is not eager: its script itself compiles"
+    assert caveat in traceq("diff", "script/eager", "script/default", "--store", got.store).out
+
+
+def test_what_was_compiled_is_named_and_the_next_commands_have_answers(here):
+    got = capture("--compare", "default", "--label", "one", "script.py", "60", cwd=here(script=INFERENCE))
+    assert got.status == 0
+    assert "traceq: compiled is Sequential, the module that the script called first, and no other" in got.notes
+    assert got.notes[-1].startswith("traceq: next: traceq query captures -p label=one")
+    assert traceq("query", "captures", "-p", "label=one", "--store", got.store).status == 0
 
 
 ENDLESS_WHEN_COMPILED = (

@@ -131,6 +131,11 @@ def test_of_cuda_graphs_nsys_records_the_nodes(by_both):
     assert found["nsys/eager"] == (180, 0)
 
 
+def test_of_one_capture_only_its_own_runs_have_notes(by_both):
+    told = json.loads(traceq("query", "captures", "-p", "label=nsys", "--json", "--store", by_both).out)
+    assert {r["run"] for r in told["rows"]} == set(told["trust"]) == {"nsys/eager", "nsys/reduce-overhead"}
+
+
 @pytest.mark.parametrize("mode", ["eager", "reduce-overhead"])
 def test_two_profilers_of_one_program_differ_by_no_kernel(by_both, mode):
     said = traceq("diff", f"torch/{mode}", f"nsys/{mode}", "--json", "--store", by_both)

@@ -171,12 +171,22 @@ def test_what_the_tracer_advises_is_no_fault_and_what_the_script_writes_comes_ou
     assert capfd.readouterr().err == "half a line\n  \ufffd [W] script.py:3: UserWarning: its own\n  warn()\n\nlast"
 
 
-@pytest.mark.parametrize(("low", "expected"), [(240 * MS, True), (15 * MS, False), (2 * MS, False)])
-def test_pipelined_steps_that_are_slower_than_synced_ones_are_a_disturbance(low, expected):
-    found = Record("python t.py", "eager", "t", step_synced_ns={"median": 3 * MS, "low": 2 * MS, "high": 14 * MS})
-    found.step_pipelined_ns = {"median": 2 * low, "low": low, "high": 3 * low}
+@pytest.mark.parametrize(
+    ("pipelined", "expected"),
+    [
+        ((180, 200, 220), True),
+        ((18, 19, 20), True),  # their intervals are that far apart
+        ((15, 19, 25), False),
+        ((5, 21, 80), True),  # over twice as long, however little that is sure of
+        ((2, 3, 4), False),
+    ],
+)
+def test_pipelined_steps_that_are_slower_than_synced_ones_are_a_disturbance(pipelined, expected):
+    low, median, high = (ms * MS for ms in pipelined)
+    found = Record("python t.py", "eager", "t", step_synced_ns={"median": 10 * MS, "low": 2 * MS, "high": 14 * MS})
+    found.step_pipelined_ns = {"median": median, "low": low, "high": high}
     assert launch.is_disturbed(found) == expected
-    found.step_pipelined_ns = {"median": 240 * MS}
+    found.step_synced_ns = None
     assert not launch.is_disturbed(found)
 
 
@@ -232,17 +242,19 @@ def test_blocks_are_ranked_by_gain_for_each_second_of_compiling():
         "slow to compile": [5.0 * MS] * 7,
         "quick": [8.0 * MS] * 7,
         "worse": [12.0 * MS] * 7,
+        "worst": [13.0 * MS] * 7,
         "free": [10.0 * MS] * 7,
     }
-    costs = {"slow to compile": 10 * 10**9, "quick": 10**9, "worse": 10**9, "free": None}
+    costs = {"slow to compile": 10 * 10**9, "quick": 10**9, "worse": 10**9, "worst": 10 * 10**9, "free": None}
     found = blocks.ranked(eager, steps, costs)
     assert [(b.name, b.gain_ns, b.verdict) for b in found] == [
         ("quick", 2 * MS, "real"),
         ("slow to compile", 5 * MS, "real"),
-        ("worse", -2 * MS, "real"),
         ("free", 0, "within noise"),
+        ("worse", -2 * MS, "real"),
+        ("worst", -3 * MS, "real"),
     ]
-    assert [b.gain_per_s for b in found] == [2 * MS, 0.5 * MS, -2 * MS, None]
+    assert [b.gain_per_s for b in found] == [2 * MS, 0.5 * MS, None, -2 * MS, -0.3 * MS]
 
 
 class Allocator:

@@ -124,6 +124,15 @@ def test_facts_without_rows_are_zero(store, tmp_path):
     assert (row["graph_breaks"], row["recompiles"], row["compile_ns"]) == (0, 0, 0)
 
 
+def test_a_run_that_is_called_as_a_comparison_is_none_of_it(store, tmp_path):
+    twice = {"median": 2000.0, "low": 1990.0, "high": 2010.0}
+    read(store, write(tmp_path / "a", beside=None, label="train/default", mode="default"))
+    read(store, write(tmp_path / "b", beside=None, label="train", mode="eager", step_pipelined_ns=twice))
+    read(store, write(tmp_path / "c", beside=None, label="other", mode="eager"))
+    done = traceq("query", "captures", "-p", "label=train", "--store", store, "--json")
+    assert {r["run"]: r["speedup"] for r in json.loads(done.out)["rows"]} == {"train/default": 1, "train": 1}
+
+
 def test_a_folder_and_the_record_itself_bring_the_same(store, tmp_path):
     record = write(tmp_path / "a")
     assert read(store, record) == [("x.json.gz", "ingested", "train/default")]

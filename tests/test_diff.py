@@ -233,6 +233,16 @@ def test_other_recording_options_are_said(tmp_path):
     assert "recording options differ (nothing extra; stacks): host and idle times cannot be compared" in found.caveats
 
 
+def test_a_run_that_is_called_eager_and_compiled_is_said(tmp_path):
+    made = FIXTURES / "made"
+    told = json.loads((made / "train-default.capture.json").read_text("utf-8"))
+    eager = tmp_path / "itself.capture.json"
+    eager.write_text(json.dumps(told | {"mode": "eager"}), "utf-8")
+    con = opened(tmp_path, eager=eager, default=made / "train-default.capture.json")
+    assert "eager is not eager: its script itself compiles, for 2.000 µs" in diff(con, "eager", "default").caveats
+    assert not [line for line in diff(con, "default", "default").caveats if "eager" in line]
+
+
 def test_different_models_get_no_verdict(tmp_path):
     ops = {GEMM: "aten::mm", "cutlass_gemm": "aten::bmm"}
     one, other = trace([[(GEMM, 10)]] * 3, ops=ops), trace([[("cutlass_gemm", 90)]] * 3, ops=ops)
@@ -294,11 +304,11 @@ def test_steps_that_waiting_makes_faster_were_disturbed_and_get_no_verdict(tmp_p
 
 @pytest.mark.parametrize(("more_ns", "is_disturbed"), [(-9, False), (9, True)])
 def test_only_pipelined_steps_above_twice_the_synced_ones_are_taken_for_disturbed(tmp_path, more_ns, is_disturbed):
-    """The low end of theirs against the high end of the others', which is the same in every place that says so."""
+    """Their median against the others', which is the same in every place that says so."""
     captures = FIXTURES / "captures-h200"
     record = captures / "scattered-eager.capture.json"
     told = json.loads(record.read_text("utf-8"))
-    added = 2 * told["step_synced_ns"]["high"] - told["step_pipelined_ns"]["low"] + more_ns
+    added = 2 * told["step_synced_ns"]["median"] - told["step_pipelined_ns"]["median"] + more_ns
     eager = timed_again(record, tmp_path, lambda ns: ns + added)
     con = opened(tmp_path, eager=eager, default=captures / "scattered-default.json.gz")
     verdict = measure(diff(con, "eager", "default"), "step, un-profiled")["verdict"]

@@ -22,6 +22,7 @@ from traceq.resources import folder
 T = TypeVar("T")
 OWN_WORDS = "Invalid Input Error: "  # how DuckDB begins what a query's own error() says
 RUNS = ("run", "a", "b")  # parameters that are labels of runs; a run may be called NULL
+COMPARISON = "label"  # the parameter that picks the runs of one capture
 Value = str | int | float | bool | None
 HEADER = re.compile(r"-- ([a-z]+): (.*)")
 PARAM = re.compile(r"(\w+) ([A-Z]+) = (.+?) -- (.+)")
@@ -145,6 +146,9 @@ def run(
     runs = [str(params[name]) for name in RUNS if params.get(name) is not None]
     check_runs(con, runs)
     columns, rows, truncated = fetch(con, query.sql, params, limit)
+    if params.get(COMPARISON) is not None:
+        at = [c.name for c in columns].index("run")
+        runs = list(dict.fromkeys(row[at] for row in rows))
     units = {c.name: c for c in query.columns}
     return Result(
         query.name,

@@ -30,18 +30,20 @@ WITH captured AS (
     SELECT
         r.*,
         regexp_replace(r.label, '/[^/]*$', '') AS capture,
+        contains(r.label, '/') AS is_compared,
         c.has_facts
     FROM runs AS r
     JOIN (SELECT run_id, bool_or(has_facts) AS has_facts FROM captures GROUP BY run_id) AS c USING (run_id)
 ),
 
--- What the others are compared with.
+-- What the others are compared with. A run that is called as a comparison is none of it.
 base AS (
     SELECT
         capture,
+        is_compared,
         arg_min(run_id, (CASE WHEN mode = 'eager' THEN 0 ELSE 1 END, run_id)) AS run_id
     FROM captured
-    GROUP BY capture
+    GROUP BY capture, is_compared
 ),
 
 profiled AS (
@@ -89,7 +91,7 @@ SELECT
     CASE WHEN c.has_facts THEN coalesce(a.recompiles, 0) END::BIGINT AS recompiles,
     c.peak_memory_bytes AS peak_bytes
 FROM captured AS c
-JOIN base AS f ON f.capture = c.capture
+JOIN base AS f ON f.capture = c.capture AND f.is_compared = c.is_compared
 JOIN runs AS e ON e.run_id = f.run_id
 LEFT JOIN profiled AS p ON p.run_id = c.run_id
 LEFT JOIN broken AS b ON b.run_id = c.run_id

@@ -27,7 +27,7 @@
 -- column: synced_ns BIGINT ns -- un-profiled step time with synchronisation after each step
 -- column: synced_low_ns BIGINT ns -- lower end of its interval
 -- column: synced_high_ns BIGINT ns -- upper end
--- column: is_disturbed BOOLEAN -- whether the step times contradict each other, so that none is judged: pipelined steps, which wait for nothing, clearly above synced ones; NULL without both intervals
+-- column: is_disturbed BOOLEAN -- whether the step times contradict each other, so that none is judged: pipelined steps, which wait for nothing, over twice the synced ones; NULL without both
 -- column: peak_memory_bytes BIGINT bytes -- most memory allocated, if measured or recorded
 -- column: compile_ns BIGINT ns -- time spent compiling, as capture measured it, 0 if nothing was compiled; of the slowest rank; NULL without a capture
 -- column: graph_breaks BIGINT count -- graph breaks that capture counted; NULL without a capture
@@ -162,7 +162,7 @@ SELECT
     r.step_synced_ns AS synced_ns,
     r.step_synced_low_ns AS synced_low_ns,
     r.step_synced_high_ns AS synced_high_ns,
-    r.step_pipelined_low_ns > i.disturbed_ratio * r.step_synced_high_ns AS is_disturbed,
+    r.step_pipelined_ns > i.disturbed_ratio * r.step_synced_ns AS is_disturbed,
     coalesce(r.peak_memory_bytes, m.peak_bytes) AS peak_memory_bytes,
     c.compile_ns,
     b.graph_breaks

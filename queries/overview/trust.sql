@@ -382,7 +382,7 @@ checks AS (
         )
     FROM per_run AS r
     JOIN runs AS u USING (run_id)
-    WHERE u.step_pipelined_low_ns > 2 * u.step_synced_high_ns
+    WHERE u.step_pipelined_ns > 2 * u.step_synced_ns
     UNION ALL
     SELECT
         r.run, 24, 'ranks_missing', (r.world_size - r.ranks)::DOUBLE,

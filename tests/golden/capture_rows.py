@@ -89,8 +89,10 @@ def runs(things: list[Trace | Captured]) -> list[Row]:
 def captures(things: list[Trace | Captured], label: str | None = None) -> list[Row]:
     found = []
     for capture, some in sorted(keyed(only(things), lambda c: c.capture).items()):
-        base = next((c for c in some if c.record["mode"] == "eager"), some[0])
-        found += [capture_row(c, base) for c in some if label in (None, capture)]
+        for c in some if label in (None, capture) else ():
+            alike = [other for other in some if ("/" in other.run) == ("/" in c.run)]
+            base = next((other for other in alike if other.record["mode"] == "eager"), alike[0])
+            found.append(capture_row(c, base))
     return found
 
 

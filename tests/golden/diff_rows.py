@@ -344,8 +344,8 @@ def facts(run: str, traces: list[Trace], captured: Captured | None) -> Row:
 
 def is_disturbed(captured: Captured | None) -> bool | None:
     """Steps that wait for nothing took over twice as long as those that wait."""
-    low, high = (captured and captured.step(*of) for of in (("pipelined", "low"), ("synced", "high")))
-    return None if low is None or high is None else low > 2 * high
+    pipelined, synced = (captured and captured.step(kind, "median") for kind in ("pipelined", "synced"))
+    return None if pipelined is None or synced is None else pipelined > 2 * synced
 
 
 TOLD = ("pipelined", "")  # what `traceq ingest --step` tells

@@ -25,7 +25,7 @@ class Block:
 def ranked(
     eager: Sequence[float], compiled: Mapping[str, Sequence[float]], compile_ns: Mapping[str, int | None]
 ) -> list[Block]:
-    """Blocks by gain per second of compile time, best first.
+    """Blocks by gain per second of compile time, best first; those that gain nothing come last, the worst at the end.
 
     `eager` and `compiled` (by block) are step times in ns, one for each measurement without the profiler.
     """
@@ -35,4 +35,10 @@ def ranked(
         cost = compile_ns.get(name)
         per_s = gain.value / (cost / 1e9) if cost else None
         found.append(Block(name, median(steps), gain.value, gain.low, gain.high, gain.verdict, cost, per_s))
-    return sorted(found, key=lambda b: (b.gain_per_s is None, -(b.gain_per_s or 0.0), b.name))
+    return sorted(found, key=_place)
+
+
+def _place(block: Block) -> tuple[int, float, str]:
+    if block.gain_per_s is None:
+        return 1 if block.gain_ns > 0 else 2, -block.gain_ns, block.name
+    return (0, -block.gain_per_s, block.name) if block.gain_ns > 0 else (2, -block.gain_ns, block.name)

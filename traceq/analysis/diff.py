@@ -426,6 +426,12 @@ def _unlike(a: Side, b: Side) -> list[str]:
         values = [side.facts[what] for side in (a, b)]
         if None not in values and values[0] != values[1]:
             said.append(words.format(*values))
+    if a.facts["mode"] != b.facts["mode"]:
+        said += [
+            f"{side.label} is not eager: its script itself compiles, for {show_ns(side.facts['compile_ns'])}"
+            for side in (a, b)
+            if side.facts["mode"] == "eager" and side.facts["compile_ns"]
+        ]
     options = [side.facts["recorded_with"] or "nothing extra" for side in (a, b)]
     if options[0] != options[1]:
         said.append(f"recording options differ ({options[0]}; {options[1]}): host and idle times cannot be compared")

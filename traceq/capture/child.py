@@ -14,8 +14,9 @@ AT_START = frozenset(sys.modules)
 
 def _own_imports() -> None:
     """Load traceq even where only the parent's folder made it importable, and leave the path as it was."""
-    here = sys.path.pop(0)
-    sys.path.insert(0, here.rpartition("traceq")[0] or ".")
+    if not sys.flags.safe_path:
+        sys.path.pop(0)  # the folder of this file
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)).rpartition("traceq")[0])
     import traceq.capture.session  # noqa: F401
 
     sys.path.pop(0)

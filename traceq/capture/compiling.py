@@ -22,7 +22,7 @@ WITH_GRAPHS = ("reduce-overhead", "max-autotune")
 def blocks(module: Any) -> Iterator[tuple[str, list[Any]]]:
     """The child blocks of the outermost module by name; a list of layers is one block, compiled layer by layer."""
     for name, child in unwrapped(module).named_children():
-        has_call = type(child).forward.__name__ != NO_FORWARD
+        has_call = getattr(type(child).forward, "__name__", None) != NO_FORWARD
         parts = [child] if has_call else list(child.children())
         if parts:
             yield name, parts
@@ -30,8 +30,8 @@ def blocks(module: Any) -> Iterator[tuple[str, list[Any]]]:
 
 def unwrapped(module: Any) -> Any:
     """The user's module inside a wrapper for distributed training."""
-    inner = module._modules.get("module")
-    return inner if inner is not None and len(module._modules) == 1 else module
+    children = dict(module.named_children())
+    return children["module"] if list(children) == ["module"] else module
 
 
 def compile_module(torch: Any, module: Any, mode: str, block: str | None, note: Callable[[str], None]) -> None:
@@ -43,6 +43,8 @@ def compile_module(torch: Any, module: Any, mode: str, block: str | None, note: 
         return
     for part in dict(blocks(module))[block] if block else [module]:
         _compile(torch, part, mode)
+    if block is None:
+        note(f"compiled is {type(module).__name__}, the module that the script called first, and no other")
     if mode in WITH_GRAPHS and block is None:
         _mark_iterations(torch, module)
 

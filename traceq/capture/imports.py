@@ -18,7 +18,7 @@ def when_imported(name: str, then: Callable[[], None]) -> None:
 
 
 class _Finder:
-    """Finds one module as Python would, then leaves; the module's loader is only borrowed."""
+    """Finds one module as Python would until it has been imported; the module's loader is only borrowed."""
 
     def __init__(self, name: str, then: Callable[[], None]) -> None:
         self._name = name
@@ -29,14 +29,19 @@ class _Finder:
     ) -> importlib.machinery.ModuleSpec | None:
         if fullname != self._name:
             return None
-        sys.meta_path.remove(self)
-        for finder in sys.meta_path:
+        for finder in [other for other in sys.meta_path if other is not self]:
             spec = finder.find_spec(fullname, path, target)
             if spec is not None:
                 if spec.loader is not None:
-                    spec.loader = _Borrowed(spec.loader, self._then)  # type: ignore[assignment]
+                    spec.loader = _Borrowed(spec.loader, self._leave)  # type: ignore[assignment]
                 return spec
         return None
+
+    def _leave(self) -> None:
+        """The module is there, not only looked for."""
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+            self._then()
 
 
 class _Borrowed:

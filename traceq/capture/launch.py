@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from traceq.errors import Status, TraceqError
 CHILD = Path(__file__).with_name("child.py")
 FROM_KERNEL = 128
 DISTURBED = 1.2  # how much longer is no chance
+WITHOUT_VERDICT = 2  # as disturbed_ratio of queries/diff/run_facts.sql
 RAW = {"torch": ".raw.json", "nsys": ".nsys-rep"}  # what the profiler itself writes
 PARTS = (".part", ".part.tmp")
 ENDING = {"torch": ".json.gz", "nsys": ".sqlite"}
@@ -42,7 +44,8 @@ class Target:
     @property
     def label(self) -> str:
         """What a run of it is called."""
-        return {"script": Path(self.name).stem, "module": self.name, "code": "code"}[self.kind] or "script"
+        name = {"script": Path(self.name).stem, "module": self.name, "code": "code"}[self.kind] or "script"
+        return "".join(c if c.isprintable() else "_" for c in name)  # what is no UTF-8 is not printable either
 
     @property
     def command(self) -> str:
@@ -80,10 +83,11 @@ class Ended:
 
 def check(target: Target) -> None:
     """Compile the target before anything runs. Raises what Python would raise, or TraceqError for a missing file."""
-    if target.kind == "script" and not Path(target.name).is_file():
-        where = "is a folder" if Path(target.name).is_dir() else "no such file"
-        raise TraceqError(f"{target.name}: {where}", "traceq capture SCRIPT [ARGS…]", Status.USAGE)
-    running.compile_target(target.kind, target.name)
+    if target.kind == "script" and not Path(target.name).exists():
+        raise TraceqError(f"{target.name}: no such file", "traceq capture SCRIPT [ARGS…]", Status.USAGE)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the child says them
+        running.compile_target(target.kind, target.name)
 
 
 def reserve(wanted: Path, profiler: str = "torch") -> Files:
@@ -154,6 +158,9 @@ def run(spec: Spec, files: Files, wants_peaks: bool, heard: list[int]) -> Ended:
 def _options_of_python() -> list[str]:
     """Those of this process, such as -W and -O, but for those that say where traceq itself is found."""
     options: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+    said = {option.partition("=")[0] for option in options}
+    more = [f"{name}" if value is True else f"{name}={value}" for name, value in sys._xoptions.items()]
+    options += [word for x in more if x.partition("=")[0] not in said for word in ("-X", x)]
     return [option for option in options if option not in ("-P", "-I", "-E", "-s")]
 
 
@@ -186,7 +193,8 @@ def _keep(found: Record, files: Files, raw: Path, status: int, wants_peaks: bool
 
 def _keep_trace(found: Record, files: Files, raw: Path) -> None:
     """Bring the trace to its name: the child's own, or the last one that the script wrote itself."""
-    own = [path for path in found.own_traces if os.path.exists(path)]
+    last_first = dict.fromkeys(path for path in reversed(found.own_traces) if os.path.exists(path))
+    own = [*reversed(last_first)]
     found.own_traces = [Path(path).name for path in own]
     if raw.suffix == ".nsys-rep":
         _export(found, files, raw)
@@ -233,7 +241,10 @@ def _complete(found: Record, status: int, wants_peaks: bool) -> None:
 def is_disturbed(found: Record) -> bool:
     """Whether the step times contradict each other: waiting for the GPU after each step cannot make steps faster."""
     pipelined, synced = found.step_pipelined_ns or {}, found.step_synced_ns or {}
-    return "low" in pipelined and "high" in synced and pipelined["low"] > DISTURBED * synced["high"]
+    if not pipelined or not synced:
+        return False
+    is_clear = "low" in pipelined and "high" in synced and pipelined["low"] > DISTURBED * synced["high"]
+    return is_clear or pipelined["median"] > WITHOUT_VERDICT * synced["median"]
 
 
 @functools.cache

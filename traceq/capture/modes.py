@@ -32,7 +32,7 @@ class Campaign:
 
     def wanted(self, part: str | None) -> Path:
         """The trace's name that one run asks for; `part` is its mode or block."""
-        label = self.spec.label.replace("/", "-")
+        label = "".join(c if c.isprintable() and c != "/" else "-" for c in self.spec.label)
         if self.world:
             return (self.output or FOLDER) / f"{label}-{self.world.job}" / f"rank{self.world.rank}.json.gz"
         name = self.output or FOLDER / f"{label}{launch.ENDING[self.spec.profiler]}"

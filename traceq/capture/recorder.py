@@ -16,6 +16,8 @@ from traceq.capture.profiling import Profile, ScriptsOwn
 from traceq.capture.record import NOT_WRITTEN, Record, Spec
 from traceq.capture.steps import Steps
 
+TOO_FEW = "too few steps came to be profiled (--no-timing profiles the first ones)"
+
 
 class Recorder:
     """The one recorder of a process; it does nothing until the script has imported torch."""
@@ -131,7 +133,7 @@ class Recorder:
                 if recording.export(self.spec.trace):
                     self.record.trace = os.path.basename(self.spec.trace)
                     if isinstance(recording, Early) and not is_whole and not self._own.is_used:
-                        self.record.note(f"recorded was {recording.extent}: too few steps came to be profiled")
+                        self.record.note(f"recorded was {recording.extent}: {TOO_FEW}")
                     return
 
     def _describe(self) -> None:
@@ -156,10 +158,12 @@ class Recorder:
         """The outermost module is about to be called for the first time."""
         if self._early:
             self._early.expect_steps()
-        self.record.blocks = [name for name, _ in compiling.blocks(module)]
-        compiling.compile_module(self._torch, module, self.spec.mode, self.spec.block, self.record.note)
+        with told(self.record.note, f"{type(module).__name__} is run as it is"):
+            self.record.blocks = [name for name, _ in compiling.blocks(module)]
+            compiling.compile_module(self._torch, module, self.spec.mode, self.spec.block, self.record.note)
         if self._outputs:
-            self._outputs.watch(module)
+            with told(self.record.note, "outputs are not kept"):
+                self._outputs.watch(module)
 
     def _act(self) -> None:
         if self._course is None:

@@ -9,6 +9,7 @@ import os
 import runpy
 import sys
 import types
+import zipfile
 from collections.abc import Callable
 from typing import Any
 
@@ -18,13 +19,20 @@ OWN_FILES = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 def compile_target(kind: str, target: str) -> types.CodeType | None:
     """The code of a script or of `-c`; None for a module, which is found when it runs. Raises what Python raises."""
-    if kind == "module":
+    if kind == "module" or is_package(kind, target):
         return None
     if kind == "code":
         return compile(target, "<string>", "exec", dont_inherit=True)
     path = _whole(target)
+    if path.endswith(".pyc"):
+        return importlib.machinery.SourcelessFileLoader("__main__", path).get_code("__main__")
     with io.open_code(path) as file:
         return compile(file.read(), path, "exec", dont_inherit=True)
+
+
+def is_package(kind: str, target: str) -> bool:
+    """Whether a script is a folder or an archive: Python runs the `__main__` in it."""
+    return kind == "script" and (os.path.isdir(target) or zipfile.is_zipfile(target))
 
 
 def _whole(script: str) -> str:
@@ -35,11 +43,16 @@ def _whole(script: str) -> str:
 def prepare(kind: str, target: str, argv: list[str]) -> Callable[[], None]:
     """Set `sys.argv`, `sys.path[0]` and `__main__` as Python does, and return what runs the target."""
     code = compile_target(kind, target)
+    words = {"script": [target], "module": ["-m", target], "code": ["-c", target]}[kind]
+    sys.orig_argv[:] = [*sys.orig_argv[: -len(sys.argv)], *words, *argv]
     name = {"script": target, "module": "-m", "code": "-c"}[kind]
     sys.argv[:] = [name, *argv]
     if not sys.flags.safe_path:
         folder = {"script": os.path.dirname(os.path.realpath(target)), "module": os.getcwd(), "code": ""}
-        sys.path.insert(0, folder[kind])
+        if not is_package(kind, target):
+            sys.path.insert(0, folder[kind])
+    if is_package(kind, target):
+        sys.path.insert(0, _whole(target))
     main = types.ModuleType("__main__")
     main.__dict__["__builtins__"] = builtins
     if "__annotations__" in sys.modules["__main__"].__dict__:  # until Python 3.13 every program has them
@@ -47,19 +60,23 @@ def prepare(kind: str, target: str, argv: list[str]) -> Callable[[], None]:
     sys.modules["__main__"] = main
     if kind == "module":
         return lambda: _run_module(target)
+    if is_package(kind, target):
+        return lambda: _run_module("__main__", alter_argv=False)
     assert code is not None
     if kind == "script":
         path = _whole(target)
         main.__file__ = path
-        main.__loader__ = importlib.machinery.SourceFileLoader("__main__", path)
+        kinds = importlib.machinery
+        loader = kinds.SourcelessFileLoader if path.endswith(".pyc") else kinds.SourceFileLoader
+        main.__loader__ = loader("__main__", path)
         main.__dict__["__cached__"] = None
     else:
         main.__loader__ = importlib.machinery.BuiltinImporter
     return lambda: exec(code, main.__dict__)
 
 
-def _run_module(name: str) -> None:
-    runpy._run_module_as_main(name)  # type: ignore[attr-defined]
+def _run_module(name: str, alter_argv: bool = True) -> None:
+    runpy._run_module_as_main(name, alter_argv)  # type: ignore[attr-defined]
 
 
 def forget_shadowed(folder: str, at_start: frozenset[str]) -> None:
@@ -84,10 +101,20 @@ def _module_name(entry: os.DirEntry[str]) -> str | None:
 
 
 def without_our_frames(error: BaseException) -> BaseException:
-    """The exception with the traceback that it has in a plain run.
+    """The exception, and those that it came of, with the traceback that it has in a plain run."""
+    chain: list[BaseException | None] = [error]
+    seen: set[int] = set()
+    while chain:
+        this = chain.pop()
+        if this is not None and id(this) not in seen:
+            seen.add(id(this))
+            chain += [this.__cause__, this.__context__]
+            _strip(this)
+    return error
 
-    What only passes a call on is left out; where an interrupt met work of traceq itself, the traceback ends before it.
-    """
+
+def _strip(error: BaseException) -> None:
+    """Leave out what only passes a call on; where an interrupt met work of traceq itself, the traceback ends."""
     at, kept = error.__traceback__, []
     while at is not None:
         name = at.tb_frame.f_code.co_filename
@@ -98,12 +125,15 @@ def without_our_frames(error: BaseException) -> BaseException:
         at = at.tb_next
     for this, following in zip(kept, [*kept[1:], None], strict=True):
         this.tb_next = following
-    return error.with_traceback(kept[0] if kept else None)
+    error.__traceback__ = kept[0] if kept else None
 
 
 def show(error: BaseException) -> None:
     """Tell of an uncaught exception as the interpreter does; `SystemExit` it tells itself when it ends."""
     if not isinstance(error, SystemExit):
+        sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
+        if sys.version_info >= (3, 12):
+            sys.last_exc = error
         sys.excepthook(type(error), error, error.__traceback__)
         sys.excepthook = _told
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from types import FrameType
 
-from traceq.capture import imports, record, running
+from traceq.capture import imports, interrupts, record, running
 from traceq.capture.record import Record
 from traceq.capture.recorder import Recorder
 
@@ -23,6 +23,7 @@ def run(spec_path: str, at_start: frozenset[str]) -> None:
     os.unlink(spec_path)
     recorder = Recorder(spec, Record(spec.command, spec.mode, spec.label, spec.rank, spec.world_size, seed=spec.seed))
     pid = os.getpid()
+    ending: BaseException | None = None
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
     _save_when_terminated(recorder)
     imports.when_imported("torch", recorder.begin)
@@ -39,6 +40,7 @@ def run(spec_path: str, at_start: frozenset[str]) -> None:
         except KeyboardInterrupt:  # the same interrupt again: sent to the group, and passed on
             _tell(error)
         recorder.record.status = _status(error)
+        ending = error
         raise
     else:
         recorder.record.status = 0
@@ -46,7 +48,7 @@ def run(spec_path: str, at_start: frozenset[str]) -> None:
         if os.getpid() == pid:
             _uninterrupted(recorder.finish)
         elif recorder.was_recording:
-            _leave(recorder.record.status)
+            _leave(recorder.record.status, ending)
 
 
 def _tell(error: BaseException) -> None:
@@ -65,8 +67,11 @@ def _uninterrupted(work: Callable[[], None]) -> None:
         signal.signal(signal.SIGINT, handler or signal.SIG_DFL)
 
 
-def _leave(status: int | None) -> None:
+def _leave(status: int | None, ending: BaseException | None) -> None:
     """End a forked child as Python does, but for the destructors of the profiler: those wait for threads it has not."""
+    if isinstance(ending, SystemExit) and not isinstance(ending.code, int | None):
+        with contextlib.suppress(Exception):
+            print(ending.code, file=sys.stderr)
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
@@ -95,10 +100,12 @@ def _save_when_terminated(recorder: Recorder) -> None:
     pid = os.getpid()
 
     def end(number: int, _: FrameType | None) -> None:
-        signal.signal(number, signal.SIG_DFL)
+        signal.signal(number, signal.SIG_IGN)  # it may come twice: to the group, and passed on
         if os.getpid() == pid:
             recorder.record.status = 128 + number
             recorder.finish()
+        signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
 
-    signal.signal(signal.SIGTERM, end)
+    if interrupts.is_heeded(signal.SIGTERM):
+        signal.signal(signal.SIGTERM, end)

@@ -6,6 +6,7 @@ import functools
 import os
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -33,9 +34,10 @@ class Steps:
         self._on_module = on_module
         self._on_restart = on_restart
         self._pid = os.getpid()
-        self._optimizer: Any = None
+        self._optimizer: weakref.ref[Any] | None = None  # what the script drops is not kept for it
         self._has_more_optimizers = False
-        self._module: Any = None
+        self._name = ""  # of what makes a step
+        self._is_over = False
         self._undo: list[Callable[[], None]] = []
         self._has_optimizer = False
         self._uncount: Callable[[], None] = lambda: None
@@ -54,9 +56,9 @@ class Steps:
         if self.source == "manual":
             return "a step ends where the script calls traceq.capture.step()"
         if self.source == "forward":
-            return f"a step is one call of {type(getattr(self._module, '_orig_mod', self._module)).__name__}"
+            return f"a step is one call of {self._name}"
         first = ", the first of several" if self._has_more_optimizers else ""
-        return f"a step ends when the optimizer {type(self._optimizer).__name__} steps{first}"
+        return f"a step ends when the optimizer {self._name} steps{first}"
 
     def begin(self, torch: Any) -> None:
         """Watch for the first module that is called and the first optimizer that steps."""
@@ -69,9 +71,11 @@ class Steps:
         """Leave no hook behind."""
         global _now
         _now = None
+        self._is_over = True
         for undo in reversed(self._undo):
             undo()
         self._undo.clear()
+        self._uncount = lambda: None
         self.due = 1 << 62
 
     def restart(self, source: str) -> None:
@@ -95,18 +99,20 @@ class Steps:
         if self.source not in (None, "optimizer"):
             return
 
-        is_compiling = torch.compiler.is_compiling
+        is_traced = _tracing(torch)
         has_stepped = False
 
         def after(this: Any, args: Any, kwargs: Any) -> None:
-            if is_compiling():
+            if is_traced():
                 return  # part of what Dynamo traces: it would break the graph there
             nonlocal has_stepped
             has_stepped = True
-            if this is self._optimizer:
-                self.tick()
-            elif self._optimizer is None:
+            if self._is_over:
+                return
+            if self._optimizer is None:
                 self._first_optimizer(this)
+            elif this is self._optimizer():
+                self.tick()
             else:
                 self._has_more_optimizers = True
 
@@ -131,7 +137,8 @@ class Steps:
     def _first_optimizer(self, optimizer: Any) -> None:
         if self.source == "manual" or self._is_elsewhere():
             return
-        self._optimizer = optimizer
+        self._optimizer = weakref.ref(optimizer)
+        self._name = type(optimizer).__name__
         if self.source != "optimizer":
             self._uncount()
             self.restart("optimizer")
@@ -147,19 +154,20 @@ class Steps:
         compiled = module.compile
         met: set[int] = set()
         inside = threading.local()
+        is_traced = _tracing(torch)
 
         def stop() -> None:
             module._compiled_call_impl = None
             module.compile = compiled
 
         def meet(this: Any) -> None:
-            if getattr(inside, "is_so", False) or torch.compiler.is_compiling() or self._is_elsewhere():
+            if getattr(inside, "is_so", False) or is_traced() or self._is_elsewhere():
                 return
-            has_parameters = next(iter(this.parameters()), None) is not None
+            has_parameters = next(module.parameters(this), None) is not None
             if has_parameters or id(this) in met:  # losses and transforms have none; a step without any repeats
                 stop()
                 self._on_module(this)
-                self._count_calls(this, torch.compiler.is_compiling)
+                self._count_calls(this, is_traced)
             met.add(id(this))
 
         def finder(this: Any, *args: Any, **kwargs: Any) -> Any:
@@ -187,11 +195,11 @@ class Steps:
         module.compile = compile_and_meet
         self._undo.append(stop)
 
-    def _count_calls(self, module: Any, is_compiling: Callable[[], bool]) -> None:
+    def _count_calls(self, module: Any, is_traced: Callable[[], bool]) -> None:
         """Count the calls of a module, unless an optimizer is there to do better; one that is compiled has no hook."""
         if self.source not in (None, "forward"):
             return
-        self._module = module
+        self._name = type(getattr(module, "_orig_mod", module)).__name__
         given = module.__dict__.get("_compiled_call_impl")
         call = given or module._call_impl
         if not self._has_optimizer:
@@ -202,7 +210,7 @@ class Steps:
         def counted(*args: Any, **kwargs: Any) -> Any:
             nonlocal calls
             result = call(*args, **kwargs)
-            if is_compiling():
+            if is_traced():
                 return result
             if self.source == "forward":
                 self.tick()
@@ -214,11 +222,14 @@ class Steps:
                     self.tick()
             return result
 
+        counting = weakref.ref(module)
+
         def undo() -> None:
-            if module.__dict__.get("_compiled_call_impl") is counted:
-                del module.__dict__["_compiled_call_impl"]
+            own = getattr(counting(), "__dict__", {})
+            if own.get("_compiled_call_impl") is counted:
+                del own["_compiled_call_impl"]
                 if given is not None:
-                    module.__dict__["_compiled_call_impl"] = given
+                    own["_compiled_call_impl"] = given
 
         module.__dict__["_compiled_call_impl"] = counted
         self._uncount = undo
@@ -226,6 +237,12 @@ class Steps:
 
     def _is_elsewhere(self) -> bool:
         return threading.current_thread() is not threading.main_thread() or os.getpid() != self._pid
+
+
+def _tracing(torch: Any) -> Callable[[], bool]:
+    """Whether what is called now is only traced, by Dynamo or for TorchScript: nothing of it is a step."""
+    is_compiling, is_tracing = torch.compiler.is_compiling, torch.jit.is_tracing
+    return lambda: is_compiling() or is_tracing()
 
 
 def by_hand() -> None:

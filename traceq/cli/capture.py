@@ -22,6 +22,7 @@ from traceq.errors import Status, TraceqError
 from traceq.query import Column, Result
 from traceq.show import narrate
 from traceq.store import files as stores
+from traceq.store.path import is_text
 from traceq.units import show_ns
 
 EPILOG = """
@@ -35,7 +36,7 @@ Examples:
 
 \b
 Options of traceq stand before the script; all that follows the script is the script's own. Its standard output,
-standard error and exit status are what they are without traceq; notes of traceq begin with "traceq:".
+standard error and exit status are what they are without traceq; notes of traceq begin with "traceq:" or "hint:".
 With --compare the exit status is 6 if some modes failed and the others are in. Ctrl-C or SIGTERM ends the whole
 comparison: the mode that runs is saved but not compared, and those before it are shown; status 130 or 143.
 """
@@ -52,6 +53,8 @@ NO_GPU_ROWS = (
     "CUDA_INJECTION64_PATH), the driver keeps it from ordinary users (NVreg_RestrictProfilingToAdminUsers), or nothing "
     "ran in the steps that were profiled"
 )
+COMPILES_ITSELF = "{} is not eager: the script itself compiles, so the modes differ by less than their names say"
+NO_REASON = "Generated:"  # nsys ends with it where all went well for it
 NO_BLOCKS = "--submodules: no block was compiled alone and timed, so there is nothing to rank"
 NO_OUTPUTS = "--check-outputs: no two modes gave outputs or losses, so there is nothing to compare"
 FROM_SIGNAL = 128
@@ -132,11 +135,21 @@ def command(
         nsys.find()
         if output and output.suffix not in ("", ".sqlite"):
             raise TraceqError(f"{output}: an export of nsys is an SQLite file", "-o FILE.sqlite", Status.USAGE)
+    elif output and output.suffix == ".sqlite":
+        raise TraceqError(f"{output}: a trace of torch is JSON", "-o FILE.json.gz, or --profiler nsys", Status.USAGE)
     world = distributed.world()
+    if output and not world and (not output.name or output.is_dir()):
+        raise TraceqError(f"-o {output}: that is a folder", "-o FILE", Status.USAGE)
     if world and how["profiler"] == "nsys":
         raise TraceqError("--profiler nsys runs one process", "leave it out under torchrun", Status.USAGE)
     if world and chosen:
         raise TraceqError("--compare runs one process", "start torchrun once a mode, or without it", Status.USAGE)
+    if path.exists():
+        stores.open_store(path).close()  # what it cannot be read for is not found out after hours
+    elif not path.absolute().parent.is_dir():
+        raise TraceqError(f"{path}: there is no such folder", "name another with --store", Status.STORE)
+    if label is not None and not is_text(label):
+        raise TraceqError("--label: a label is text, in UTF-8", "traceq capture --label NAME …", Status.USAGE)
     label = _fresh(label or target.label, path, is_quiet) if chosen else label or target.label
     spec = Spec(target.kind, target.name, list(target.argv), "", "", label, target.command, **how)
     spec.is_quiet = is_quiet or bool(world and world.rank)
@@ -176,7 +189,8 @@ class Session:
             total += 1
             run, placed, fault = self._ingest(child, label, campaign.world)
             blind = [*self._blind(run, child), *self._stackless(run, campaign.spec.stack)]
-            for note in [n for n in [*_notes(child), *blind] if n not in said]:
+            mixed = [COMPILES_ITSELF.format(label)] if campaign.modes and _compiles_itself(child) else []
+            for note in [n for n in [*_notes(child), *blind, *mixed] if n not in said]:
                 said.add(note)
                 self._note(note)
             if fault:
@@ -192,7 +206,7 @@ class Session:
             self._compare(campaign, ended)
         for step in filter(None, map(_step, () if campaign.modes else ended.values())):
             self._note(step)
-        self._next(ended)
+        self._next({run: child for run, child in ended.items() if run not in failed} or ended, bool(campaign.modes))
         if not failed:
             return Status.OK
         return Status.PARTIAL if len(failed) < total else next(iter(failed.values()))
@@ -217,7 +231,12 @@ class Session:
         from traceq.ingest.pipeline import Options, ingest
 
         step_range = nsys.STEP_RANGE if traces[0].endswith(".sqlite") else None
-        outcomes, _ = ingest(traces, self._store, Options(label=label, step_range=step_range))
+        try:
+            outcomes, _ = ingest(traces, self._store, Options(label=label, step_range=step_range))
+        except TraceqError as error:  # of the store
+            again = f"traceq ingest --label {shlex.quote(label)}{self._where} {shlex.join(traces)}"
+            hint = "; then ".join(filter(None, [error.hint, again]))
+            return None, None, TraceqError(f"not ingested: {error.message}", hint, error.status)
         return outcomes[0].run, outcomes[0].placed, next((o.error for o in outcomes if o.error), fault)
 
     def _blind(self, run: str | None, ended: Ended) -> list[str]:
@@ -244,18 +263,21 @@ class Session:
         if not self._is_quiet:
             narrate.note(text)
 
-    def _next(self, ended: dict[str, Ended]) -> None:
-        """What to ask next; of a comparison its first two modes."""
+    def _next(self, ended: dict[str, Ended], is_compared: bool) -> None:
+        """What to ask next; of a comparison its first two modes, of a run without a trace what was measured."""
         names = [shlex.quote(run) for run in list(ended)[:2]]
         if not names:
             return
-        commands = [f"query summary --run {names[0]}"]
+        first = next(iter(ended))
+        commands = [f"query summary --run {names[0]}"] if ended[first].trace else []
         if len(names) > 1:
             commands += [f"diff {names[0]} {names[1]}", f"query graph_breaks --run {names[1]}"]
         else:
-            has_gpu = any(e.record and e.record.gpu for e in ended.values())
-            commands += [f"advise {names[0]}" if has_gpu else f"query top_ops --run {names[0]}"]
-            commands += [f"query captures -p label={names[0]}"]
+            if ended[first].trace:
+                found = ended[first].record
+                commands += [f"advise {names[0]}" if found and found.gpu else f"query top_ops --run {names[0]}"]
+            label = first.rpartition("/")[0] if is_compared else first
+            commands += [f"query captures -p label={shlex.quote(label)}"]
         for command in commands:
             self._note(f"next: traceq {command}{self._where}")
 
@@ -321,12 +343,12 @@ def _step(ended: Ended) -> str:
 
 
 def _why_not(ended: Ended) -> str:
-    if ended.record is None and ended.nsys_said is not None:
+    if ended.record is None and ended.nsys_said not in (None, NO_REASON):
         return f"the script did not come to its end under nsys, which said: {ended.nsys_said}"
     if ended.record is None:
         return "the script ended by os._exit or was killed: nothing can be saved then; let it end, or stop it by Ctrl-C"
     if ended.record.torch_version is None:
-        return "import torch, and run something"
+        return "the script failed before it imported torch" if ended.status else "import torch, and run something"
     if NO_TRACER in ended.record.notes:
         return "install a torch that has its tracer, as those of pytorch.org and PyPI do"
     if any(note.startswith(NOT_WRITTEN) for note in ended.record.notes):
@@ -336,6 +358,11 @@ def _why_not(ended: Ended) -> str:
     if ended.files.trace.suffix == ".sqlite" and not ended.record.gpu:
         return "nsys records steps on a GPU only: without one leave --profiler out"
     return f"it ended after {ended.record.steps} steps: let it take more, or profile at once with --no-timing"
+
+
+def _compiles_itself(ended: Ended) -> bool:
+    found = ended.record
+    return bool(found and found.mode == compiling.EAGER and found.facts and found.facts["compile_phases"])
 
 
 def _notes(ended: Ended) -> list[str]:

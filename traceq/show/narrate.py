@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -17,15 +18,22 @@ MOST_NAMES = 3
 
 
 def note(text: str) -> None:
-    """One line of narration."""
-    print(f"traceq: {printable(text)}", file=sys.stderr)
+    """One line of narration; where nobody can read it, the work goes on."""
+    _say(f"traceq: {printable(text)}")
 
 
 def fail(error: TraceqError) -> None:
     """The error's line, and the hint below it."""
-    print(f"traceq: error: {printable(error.message)}", file=sys.stderr)
+    _say(f"traceq: error: {printable(error.message)}")
     if error.hint:
-        print(f"hint: {printable(error.hint)}", file=sys.stderr)
+        _say(f"hint: {printable(error.hint)}")
+
+
+def _say(line: str) -> None:
+    try:
+        print(line, file=sys.stderr, flush=True)
+    except (OSError, ValueError):  # a full disk, a closed stream; what lies unwritten would fail again at the end
+        sys.stderr = open(os.devnull, "w")
 
 
 def trust(found: dict[str, dict[str, Any]]) -> None:
