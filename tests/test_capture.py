@@ -802,6 +802,40 @@ def test_under_nsys_no_trace_of_torch_takes_the_place_of_the_report(steps, hint,
     assert not list(got.folder.glob("traces/*.nsys-rep"))
 
 
+# What marks steps for nsys needs CUDA, which is not here: it prints what it is told.
+MARKED = """
+import torch
+cuda = torch.cuda
+cuda.is_initialized = lambda: True
+cuda.get_device_name = lambda: "no GPU"
+cuda.current_device = lambda: 0
+cuda.memory_snapshot = list
+cuda.max_memory_allocated = lambda: 4096
+for name in ("synchronize", "reset_peak_memory_stats", "is_current_stream_capturing"):
+    setattr(cuda, name, lambda: None)
+cuda.profiler.start = lambda: print("start")
+cuda.profiler.stop = lambda: print("stop")
+cuda.nvtx.range_push = print
+cuda.nvtx.range_pop = lambda: print("pop")
+model, x = torch.nn.Linear(4, 4), torch.ones(2, 4)
+for n in range(STEPS):
+    model(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("steps", "options", "marked"),
+    [(200, (), range(2, 7)), (200, ("--wait", "3", "--active", "2"), range(4, 6)), (6, (), range(1, 5))],
+    ids=["many", "options", "few"],
+)
+def test_under_nsys_the_steps_to_record_are_marked(steps, options, marked, here, with_nsys):
+    folder = here(script=MARKED.replace("STEPS", str(steps)))
+    got = capture("--profiler", "nsys", *options, "script.py", cwd=folder, env=with_nsys('"$@"'))
+    ranges = [line for n in marked for line in (f"step {n}", "pop")]
+    assert got.out.decode().splitlines() == ["start", *ranges, "stop"]
+    assert "traceq: nsys wrote no report: no step was recorded on a GPU" in got.notes
+
+
 def test_an_nsys_that_runs_nothing_is_told_in_its_own_words(here, with_nsys):
     folder = here(script="print('ran')\n")
     got = capture("--profiler", "nsys", "script.py", cwd=folder, env=with_nsys("echo 'no room for a session'\nexit 1"))
