@@ -36,6 +36,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
 from textual.screen import Screen
+from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
 
@@ -111,6 +112,7 @@ class View(Screen[None]):
         self._shown_for: object = None
         self.of_run: str | None = None
         self._waiting = 0
+        self._spinner: Timer | None = None
         self._frame = 0
 
     @property
@@ -198,12 +200,13 @@ class View(Screen[None]):
         """While something is waited for, the spinner turns."""
         self._waiting += 1
         if self._waiting == 1:
-            self.set_timer(PATIENCE_S, self._spin)
+            self._spinner = self.set_timer(PATIENCE_S, self._spin)
         try:
             yield
         finally:
             self._waiting -= 1
-            if not self._waiting:
+            if not self._waiting and self._spinner:
+                self._spinner.stop()  # it would be early for what is waited for next
                 self._tell_crumbs()
 
     @property
@@ -291,7 +294,7 @@ class View(Screen[None]):
         if self._waiting and self.is_running:
             self._frame += 1
             self._tell_crumbs()
-            self.set_timer(FRAME_S, self._spin)
+            self._spinner = self.set_timer(FRAME_S, self._spin)
 
     def _tell(self) -> None:
         tabs = Text(no_wrap=True, overflow="ellipsis")
