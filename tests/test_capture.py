@@ -932,6 +932,15 @@ def test_a_script_that_compiles_itself_is_not_taken_for_eager(here):
     assert caveat in traceq("diff", "script/eager", "script/default", "--store", got.store).out
 
 
+def test_a_mode_that_cannot_compile_has_failed_and_does_not_pass_for_no_gain(here):
+    own = "class Model(torch.nn.Sequential):\n    def compile(self, **_):\n        raise RuntimeError('not this one')\n"
+    text = INFERENCE.replace("model = torch.nn.Sequential", f"{own}model = Model")
+    got = capture("--compare", "eager,default", "script.py", "60", cwd=here(script=text))
+    assert got.status == 6
+    assert "traceq: script/default failed with status 1; the others go on" in got.notes
+    assert b"not this one" in got.err
+
+
 def test_what_was_compiled_is_named_and_the_next_commands_have_answers(here):
     got = capture("--compare", "default", "--label", "one", "script.py", "60", cwd=here(script=INFERENCE))
     assert got.status == 0

@@ -22,7 +22,8 @@ WITH_GRAPHS = ("reduce-overhead", "max-autotune")
 def blocks(module: Any) -> Iterator[tuple[str, list[Any]]]:
     """The child blocks of the outermost module by name; a list of layers is one block, compiled layer by layer."""
     for name, child in unwrapped(module).named_children():
-        has_call = getattr(type(child).forward, "__name__", None) != NO_FORWARD
+        forward = getattr(type(child), "forward", None)  # TorchScript has none that can be looked at
+        has_call = getattr(forward, "__name__", None) != NO_FORWARD
         parts = [child] if has_call else list(child.children())
         if parts:
             yield name, parts

@@ -159,7 +159,7 @@ def _options_of_python() -> list[str]:
     """Those of this process, such as -W and -O, but for those that say where traceq itself is found."""
     options: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
     said = {option.partition("=")[0] for option in options}
-    more = [f"{name}" if value is True else f"{name}={value}" for name, value in sys._xoptions.items()]
+    more = [name if value is True else f"{name}={value}" for name, value in sys._xoptions.items()]
     options += [word for x in more if x.partition("=")[0] not in said for word in ("-X", x)]
     return [option for option in options if option not in ("-P", "-I", "-E", "-s")]
 

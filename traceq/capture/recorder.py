@@ -158,9 +158,10 @@ class Recorder:
         """The outermost module is about to be called for the first time."""
         if self._early:
             self._early.expect_steps()
-        with told(self.record.note, f"{type(module).__name__} is run as it is"):
+        with told(self.record.note, f"the blocks of {type(module).__name__} are not known"):
             self.record.blocks = [name for name, _ in compiling.blocks(module)]
-            compiling.compile_module(self._torch, module, self.spec.mode, self.spec.block, self.record.note)
+        # A mode in which it cannot be compiled has failed, and must not pass for one that brings nothing.
+        compiling.compile_module(self._torch, module, self.spec.mode, self.spec.block, self.record.note)
         if self._outputs:
             with told(self.record.note, "outputs are not kept"):
                 self._outputs.watch(module)

@@ -47,12 +47,12 @@ def prepare(kind: str, target: str, argv: list[str]) -> Callable[[], None]:
     sys.orig_argv[:] = [*sys.orig_argv[: -len(sys.argv)], *words, *argv]
     name = {"script": target, "module": "-m", "code": "-c"}[kind]
     sys.argv[:] = [name, *argv]
-    if not sys.flags.safe_path:
-        folder = {"script": os.path.dirname(os.path.realpath(target)), "module": os.getcwd(), "code": ""}
-        if not is_package(kind, target):
-            sys.path.insert(0, folder[kind])
-    if is_package(kind, target):
+    is_packed = is_package(kind, target)
+    if is_packed:
         sys.path.insert(0, _whole(target))
+    elif not sys.flags.safe_path:
+        folder = {"script": os.path.dirname(os.path.realpath(target)), "module": os.getcwd(), "code": ""}
+        sys.path.insert(0, folder[kind])
     main = types.ModuleType("__main__")
     main.__dict__["__builtins__"] = builtins
     if "__annotations__" in sys.modules["__main__"].__dict__:  # until Python 3.13 every program has them
@@ -60,7 +60,7 @@ def prepare(kind: str, target: str, argv: list[str]) -> Callable[[], None]:
     sys.modules["__main__"] = main
     if kind == "module":
         return lambda: _run_module(target)
-    if is_package(kind, target):
+    if is_packed:
         return lambda: _run_module("__main__", alter_argv=False)
     assert code is not None
     if kind == "script":
